@@ -1,0 +1,137 @@
+"""The one path from tables to findings: analysis, rules, gating, ranking.
+
+Every command, report and integration calls ``diagnose``.
+"""
+
+import msgspec
+import polars as pl
+
+from slipstream.analysis import tables_of
+from slipstream.model import (
+    CAUSES,
+    BreakdownPart,
+    Diagnosis,
+    Dismissal,
+    Finding,
+    Hot,
+    IdleCause,
+    NotEnoughData,
+    Step,
+    Totals,
+    Window,
+)
+from slipstream.rules.registry import all_rules
+from slipstream.rules.rule import location_of, require
+from slipstream.store import Report, Tables, Trace
+
+NO_FORECAST = "this version does not forecast gains yet: findings are ranked by what they cost"
+MINIMUM_SHARE = 0.01
+"""Findings that cost less of the window than this are told as not worth changing."""
+TOP = 20
+
+
+def diagnose(trace: Trace) -> Report:
+    """Say what holds a recorded job back.
+
+    Args:
+        trace: one rank's recording.
+    Returns:
+        The contract's document with the tables it was drawn from.
+    """
+    tables = tables_of(trace)
+    findings, dismissed, not_checked = _apply_rules(tables)
+    diagnosis = Diagnosis(
+        source=trace.source,
+        integrity=trace.integrity,
+        steps=tuple(
+            Step(number=row["number"], start_ns=row["start_ns"], dur_ns=row["dur_ns"], inferred=row["inferred"])
+            for row in trace.table("steps").iter_rows(named=True)
+        ),
+        totals=msgspec.convert(tables.row("totals"), Totals),
+        window=_window(tables),
+        breakdown=_breakdown(tables),
+        top_ops=_hot(tables, "op_stats"),
+        top_kernels=_hot(tables, "kernel_stats"),
+        findings=findings,
+        dismissed=dismissed,
+        not_checked=not_checked,
+    )
+    return Report(diagnosis=diagnosis, tables=tables)
+
+
+def _apply_rules(tables: Tables) -> tuple[tuple[Finding, ...], tuple[Dismissal, ...], tuple[Dismissal, ...]]:
+    found: list[Finding] = []
+    dismissed: list[Dismissal] = []
+    not_checked: list[Dismissal] = []
+    for code, rule in all_rules().items():
+        try:
+            require(type(rule), tables)
+            verdicts = rule.check(tables)
+        except NotEnoughData as reason:
+            not_checked.append(Dismissal(code=code, reason=str(reason)))
+            continue
+        window = tables.row("window")
+        length = int(str(window["end_ns"])) - int(str(window["start_ns"]))
+        for verdict in verdicts:
+            if isinstance(verdict, Dismissal):
+                dismissed.append(verdict)
+            elif verdict.cost_ns < MINIMUM_SHARE * length:
+                dismissed.append(
+                    Dismissal(code=code, reason=f"{verdict.title}: {verdict.cost_ns / length:.2%} of the time, not worth changing")
+                )
+            else:
+                found.append(msgspec.structs.replace(verdict, fix=rule.fix(verdict), gain_reason=NO_FORECAST))
+    found.sort(key=lambda finding: (-finding.cost_ns, finding.code))
+    numbered: list[Finding] = []
+    seen: dict[str, int] = {}
+    for finding in found:
+        seen[finding.code] = seen.get(finding.code, 0) + 1
+        numbered.append(msgspec.structs.replace(finding, id=f"{finding.code}-{seen[finding.code]}"))
+    return tuple(numbered), tuple(dismissed), tuple(not_checked)
+
+
+def _window(tables: Tables) -> Window:
+    row = tables.row("window")
+    causes: tuple[IdleCause, ...] = ()
+    if tables.has("idle_spans"):
+        sums = tables["idle_spans"].group_by("cause", "inferred").agg(pl.col("dur_ns").sum())
+        order = {cause: place for place, cause in enumerate(CAUSES)}
+        causes = tuple(
+            sorted(
+                (
+                    msgspec.convert({"cause": cause, "ns": ns, "inferred": inferred}, IdleCause)
+                    for cause, inferred, ns in sums.iter_rows()
+                ),
+                key=lambda idle: (-idle.ns, order[idle.cause], idle.inferred),
+            )
+        )
+    fields = {name: row[name] for name in ("start_ns", "end_ns", "busy_ns", "idle_ns")}
+    return msgspec.convert({**fields, "idle_causes": causes}, Window)
+
+
+def _breakdown(tables: Tables) -> tuple[BreakdownPart, ...]:
+    try:
+        frame = tables["breakdown"]
+    except NotEnoughData:
+        return ()
+    return tuple(
+        BreakdownPart(part=row["part"], ns_per_step=row["ns_per_step"], share=row["share"])
+        for row in frame.iter_rows(named=True)
+    )
+
+
+def _hot(tables: Tables, name: str) -> tuple[Hot, ...]:
+    try:
+        frame = tables[name]
+    except NotEnoughData:
+        return ()
+    return tuple(
+        Hot(
+            name=row["name"],
+            count=row["count"],
+            self_ns=row["self_ns"],
+            share=row["share"],
+            location=location_of(row),
+        )
+        for row in frame.head(TOP).iter_rows(named=True)
+    )

@@ -1,0 +1,82 @@
+"""One recording: its tables, where it came from and how far it can be trusted."""
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from slipstream.model import Integrity, NotEnoughData, Source
+from slipstream.store.measured import MEASURED
+from slipstream.store.recorded import RECORDED
+
+
+class Trace:
+    """The tables of one recording.
+
+    Recorded tables are always there, possibly without rows. Measured tables are there only for slipstream's
+    own captures: asking for one that was not measured raises, since an empty table would read as "none".
+
+    ``trace.kernels`` and ``trace.table("kernels")`` are the same.
+
+    Args:
+        source: where it came from.
+        integrity: what was repaired and how far figures can be trusted.
+        tables: frames by name; recorded ones that are left out become empty.
+        element_count: elements of traceEvents, whether readable or not.
+        packages: top-level names of what was installed where it was recorded (live captures); all other code
+            outside the standard library is the user's. None: not known.
+    Raises:
+        ValueError: a table is not declared, or a frame does not have its schema.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        integrity: Integrity,
+        tables: Mapping[str, pl.DataFrame],
+        element_count: int | None = None,
+        packages: frozenset[str] | None = None,
+    ) -> None:
+        self.source = source
+        self.integrity = integrity
+        self.packages = packages
+        self._tables = {table.name: table.empty() for table in RECORDED}
+        declared = {table.name: table for table in (*RECORDED, *MEASURED)}
+        for name, frame in tables.items():
+            if name not in declared:
+                raise ValueError(f"no table is declared under the name {name}")
+            if dict(frame.schema) != declared[name].schema:
+                raise ValueError(f"table {name} does not have its declared columns: {frame.schema}")
+            self._tables[name] = frame
+        self.element_count = self._tables["events"].height if element_count is None else element_count
+
+    def table(self, name: str) -> pl.DataFrame:
+        """One table by name.
+
+        Raises:
+            NotEnoughData: it is one that only slipstream's capture measures, and this recording has none.
+            KeyError: no such table is declared.
+        """
+        if name in self._tables:
+            return self._tables[name]
+        if any(name == table.name for table in MEASURED):
+            raise NotEnoughData(f"table {name} was not measured: record the job with `slipstream run`")
+        raise KeyError(name)
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.table(name)
+        except KeyError:
+            raise AttributeError(f"Trace has no table {name}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def has(self, name: str) -> bool:
+        """Whether a table is present (recorded tables always are)."""
+        return name in self._tables
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} {frame.height:,}" for name, frame in self._tables.items() if frame.height)
+        return f"Trace({self.source.path!r}, grade {self.integrity.grade}, rows: {rows or 'none'})"
