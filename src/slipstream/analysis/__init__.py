@@ -14,9 +14,7 @@ def builders() -> dict[str, Builder]:
     """The function that fills each derived table, by table name."""
     declared = {table.name for table in DERIVED}
     modules = {module.name for module in pkgutil.iter_modules(__path__)}
-    return {
-        name: importlib.import_module(f"{__name__}.{name}").build for name in sorted(declared & modules)
-    }
+    return {name: importlib.import_module(f"{__name__}.{name}").build for name in sorted(declared & modules)}
 
 
 def tables_of(trace: Trace) -> Tables:

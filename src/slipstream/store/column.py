@@ -55,6 +55,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def column(name: str, dtype: pl.DataType | type[pl.DataType], meaning: str, unit: str = "", missing: str = "") -> Column:
+def column(
+    name: str, dtype: pl.DataType | type[pl.DataType], meaning: str, unit: str = "", missing: str = ""
+) -> Column:
     """Declare a column in one line."""
-    return Column(name=name, dtype=dtype() if isinstance(dtype, type) else dtype, meaning=meaning, unit=unit, missing=missing)
+    return Column(
+        name=name, dtype=dtype() if isinstance(dtype, type) else dtype, meaning=meaning, unit=unit, missing=missing
+    )

@@ -72,7 +72,9 @@ DEVICE_WORK = Table(
         column("launch_dur_ns", pl.Int64, "duration of that call", "ns", "unlinked"),
         column("launch_thread", pl.Int32, "thread of that call", missing="unlinked"),
         column("op_event", pl.UInt32, "innermost op around the launch", missing="unlinked or outside every op"),
-        column("step_launched", pl.Int64, "step during which it was launched", missing="unlinked or outside every step"),
+        column(
+            "step_launched", pl.Int64, "step during which it was launched", missing="unlinked or outside every step"
+        ),
         column("step_ran", pl.Int64, "step during which it started to run", missing="outside every step"),
     ),
 )
@@ -158,7 +160,12 @@ BLOCKING_CALLS = Table(
         column("op_event", pl.UInt32, "innermost op around it", missing="none"),
         column("copy_event", pl.UInt32, "copy it waits for", missing="none"),
         column("size_bytes", pl.Int64, "bytes of that copy", "bytes", "none"),
-        column("gap_ns", pl.Int64, "device idle from the last work before the return to the first launched after it, clipped at the next blocking call", "ns"),
+        column(
+            "gap_ns",
+            pl.Int64,
+            "device idle from the last work before the return to the first launched after, clipped at the next such call",
+            "ns",
+        ),
         _step(),
         *_place(),
     ),
@@ -173,7 +180,9 @@ IDLE_SPANS = Table(
         column("dur_ns", pl.Int64, "duration", "ns"),
         column("cause", TEXT, "one of the causes of the JSON contract"),
         column("inferred", pl.Boolean, "true where no row on the critical thread confirmed it"),
-        column("thread", pl.Int32, "critical thread: the one that launched the work which ended the gap", missing="none"),
+        column(
+            "thread", pl.Int32, "critical thread: the one that launched the work which ended the gap", missing="none"
+        ),
         column("event", pl.UInt32, "event that shows the cause", missing="none"),
         _step(),
     ),

@@ -49,9 +49,16 @@ LOADER_WAITS = Table(
         column("first", pl.Boolean, "whether it was the first batch of an epoch"),
         column("pin_memory", pl.Boolean, "whether batches go to pinned memory"),
         column("batch_size", pl.Int64, "samples in the batch", missing="not found in it"),
-        column("tokens", pl.Int64, "positions in the batch (elements of its mask or ids)", missing="no mask or ids in it"),
+        column(
+            "tokens", pl.Int64, "positions in the batch (elements of its mask or ids)", missing="no mask or ids in it"
+        ),
         column("padding_tokens", pl.Int64, "positions that are padding", missing="no mask or ids in it"),
-        column("trimmable_tokens", pl.Int64, "positions beyond the longest sequence of the batch", missing="no mask or ids in it"),
+        column(
+            "trimmable_tokens",
+            pl.Int64,
+            "positions beyond the longest sequence of the batch",
+            missing="no mask or ids in it",
+        ),
         *_place(),
     ),
 )
@@ -86,7 +93,11 @@ SWITCHES = Table(
     kind="measured",
     meaning="State of the process that changes speed, read when the window opened.",
     columns=(
-        column("name", pl.String, "what: torch_threads, interop_threads, allowed_cores, anomaly_mode, matmul_precision, ..."),
+        column(
+            "name",
+            pl.String,
+            "what: torch_threads, interop_threads, allowed_cores, anomaly_mode, matmul_precision, ...",
+        ),
         column("value", pl.String, "its value as text", missing="could not be read"),
     ),
 )

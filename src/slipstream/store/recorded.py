@@ -85,7 +85,9 @@ OPS = Table(
         column("input_strides", pl.String, "strides of the inputs as JSON", missing="not recorded"),
         column("concrete_inputs", pl.String, "scalar inputs as JSON", missing="not recorded"),
         column("call_stack", TEXT, "Python frames, innermost first, separated by ';'", missing="not recorded"),
-        column("args", pl.String, "further arguments as JSON (collectives: those of record_param_comms)", missing="none"),
+        column(
+            "args", pl.String, "further arguments as JSON (collectives: those of record_param_comms)", missing="none"
+        ),
     ),
 )
 
@@ -228,7 +230,12 @@ COLLECTIVES = Table(
     meaning="What is known of each collective kernel; event is that of its row in kernels.",
     columns=(
         _event(),
-        column("operation", TEXT, "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_recv, ...", missing="not told"),
+        column(
+            "operation",
+            TEXT,
+            "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_recv, ...",
+            missing="not told",
+        ),
         column("source", TEXT, "how it was recognised: metadata or name"),
         column("dtype", TEXT, "element type", missing="not told"),
         column("in_elements", pl.Int64, "elements sent per rank", missing="not told"),
