@@ -1,0 +1,69 @@
+"""``slipstream analyze``: the diagnosis of a recording that is already there."""
+
+from typing import Annotated
+
+import typer
+
+from slipstream.cli.output import Format, Output, emit, style_of
+from slipstream.model import BadInput
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommand."""
+    app.command("analyze")(analyze)
+
+
+def analyze(
+    path: Annotated[
+        str,
+        typer.Argument(help="Trace file, TensorBoard log directory, run folder or directory of ranks.", metavar="PATH"),
+    ],
+    format: Format = "text",
+    output: Output = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", help="Exit with 1 if one of these rules finds something.", metavar="CODE[,CODE]"),
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace user names, hosts, home directories and absolute paths.")
+    ] = False,
+) -> None:
+    """Say what holds a recorded job back.
+
+    Reads any trace that torch.profiler exported; PyTorch itself is not needed. Exit code 0 with or without
+    findings, 1 if a rule named by --fail-on found something, 2 if PATH cannot be used.
+
+    \b
+    Examples:
+      slipstream analyze trace.json.gz
+      slipstream analyze log/ --format json -o findings.json
+      slipstream analyze trace.json.gz --fail-on INP001,SYN001
+    """
+    codes = _known(fail_on)
+    from slipstream.cli.diagnosing import diagnoses
+    from slipstream.reports import redact as redacted
+    from slipstream.reports import render
+
+    reports = diagnoses(path)
+    shown = tuple(redacted(report) for report in reports) if redact else reports
+    emit(render(shown, format, style_of(output)), output)
+    found = {finding.code for report in reports for finding in report.diagnosis.findings}
+    raise typer.Exit(1 if found & codes else 0)
+
+
+def _known(fail_on: str | None) -> frozenset[str]:
+    """The codes of --fail-on.
+
+    Raises:
+        BadInput: one of them is no rule; a gate that never closes must not look like one.
+    """
+    if fail_on is None:
+        return frozenset()
+    from slipstream.rules.registry import all_rules
+
+    codes = frozenset(code.strip().upper() for code in fail_on.split(","))
+    unknown = sorted(codes - set(all_rules()))
+    if unknown:
+        names = ", ".join(repr(code) for code in unknown)
+        raise BadInput(f"--fail-on names {names}, which is no rule: `slipstream rules` lists all")
+    return codes

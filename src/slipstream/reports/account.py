@@ -1,0 +1,92 @@
+"""The lines of a report that every format for people shows: head, findings, reasons for silence."""
+
+import re
+from collections.abc import Sequence
+
+from slipstream.model import Dismissal, Finding
+from slipstream.reports.names import short_name
+from slipstream.reports.units import duration, percent
+from slipstream.reports.wording import DEVICE, place, steps_line
+from slipstream.store import Report
+
+FINDINGS = 5
+"""Findings that are told in full."""
+HOT = 5
+"""Ops and kernels that are listed."""
+
+
+def head(report: Report) -> list[str]:
+    """What was recorded: device, versions, rank, steps, grade."""
+    source, integrity = report.diagnosis.source, report.diagnosis.integrity
+    facts = [source.device or DEVICE[source.device_kind].replace("device", "device unknown")]
+    if source.torch_version:
+        facts.append(f"torch {source.torch_version}")
+    if source.rank is not None and (source.world_size or 0) > 1:
+        facts.append(f"rank {source.rank} of {source.world_size}")
+    return [*facts, steps_line(report), f"data grade {integrity.grade}"]
+
+
+def finding_lines(finding: Finding, report: Report) -> list[tuple[str, str]]:
+    """Label and text of what a finding says below its title."""
+    lines = [("costs", cost(finding, report))]
+    if finding.gain is not None:
+        gain = finding.gain
+        what = "step" if gain.unit == "step_time" else "sample"
+        most = "at most " if gain.ceiling else ""
+        lines.append(
+            ("gain", f"{what} takes {most}{percent(gain.expected)} less ({percent(gain.low)} to {percent(gain.high)})")
+        )
+    if finding.location is not None:
+        lines.append(("where", place(finding.location)))
+    if finding.fix is not None:
+        consent = " (changes what is learnt: your decision)" if finding.fix.needs_consent else ""
+        lines.append(("do", finding.fix.summary + consent))
+    if finding.evidence:
+        lines.append(("seen", evidence(finding)))
+    lines.append(("more", f"slipstream rules {finding.code}"))
+    return lines
+
+
+def cost(finding: Finding, report: Report) -> str:
+    """What a finding costs: per step where steps are known, and its share of the time looked at."""
+    window = report.diagnosis.window
+    share = percent(finding.cost_ns / max(window.end_ns - window.start_ns, 1))
+    if finding.cost_ns_per_step is None:
+        return f"{duration(finding.cost_ns)}, {share} of the recording"
+    return f"{duration(finding.cost_ns_per_step)} per step, {share} of it"
+
+
+def evidence(finding: Finding) -> str:
+    """The clearest event that shows a finding, and how many more there are."""
+    first = finding.evidence[0]
+    note = f", {first.note}" if first.note else ""
+    more = len(finding.evidence) - 1
+    rest = f"; {more} more in the JSON" if more else ""
+    return f"{short_name(first.event, 56)}: {duration(first.dur_ns)} at {duration(first.ts_ns)}{note}{rest}"
+
+
+def gain_note(findings: Sequence[Finding]) -> str:
+    """How findings are ranked, told once."""
+    return "ranked by gain" if any(finding.gain is not None for finding in findings) else "ranked by cost"
+
+
+def grouped(dismissals: Sequence[Dismissal]) -> list[tuple[str, str]]:
+    """Codes and reason of rules that stayed quiet; rules with one reason share a line, in order of appearance."""
+    codes: dict[str, list[str]] = {}
+    for dismissal in dismissals:
+        seen = codes.setdefault(dismissal.reason, [])
+        if dismissal.code not in seen:
+            seen.append(dismissal.code)
+    return [(", ".join(seen), reason) for reason, seen in codes.items()]
+
+
+def next_steps(report: Report) -> list[str]:
+    """Commands that tell more about this recording."""
+    path = report.diagnosis.source.path
+    if re.search(r"[\s'\"$&;()<>|*?]", path):
+        path = '"' + path.replace('"', '\\"') + '"'
+    table = "kernel_stats" if report.diagnosis.top_kernels else "op_stats"
+    return [
+        f"slipstream analyze {path} --format json",
+        f'slipstream query {path} "SELECT name, count, self_ns FROM {table}"',
+    ]

@@ -1,0 +1,1 @@
+"""One format per file; the file's name is the format's."""

@@ -1,0 +1,30 @@
+"""Comma-separated values of one table, for spreadsheets."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from slipstream.model import BadInput
+from slipstream.reports.documents import Page, Rows, Style
+from slipstream.store import Report
+
+_ONE_TABLE = "csv holds one table and nothing else: choose text, json or markdown"
+
+
+def diagnosis(reports: Sequence[Report], style: Style) -> str:
+    """A diagnosis is not one table."""
+    raise BadInput(_ONE_TABLE)
+
+
+def rows(rows: Rows, style: Style) -> str:
+    """All rows below a line of column names; a missing value is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows.columns)
+    writer.writerows([row[column] for column in rows.columns] for row in rows.rows)
+    return text.getvalue()
+
+
+def page(page: Page, style: Style) -> str:
+    """A page is not a table."""
+    raise BadInput(_ONE_TABLE)

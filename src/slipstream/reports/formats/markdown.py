@@ -1,0 +1,122 @@
+"""Markdown, for pull requests and notes."""
+
+from collections.abc import Iterable, Sequence
+
+from slipstream.model import Hot
+from slipstream.reports.account import FINDINGS, HOT, cost, finding_lines, gain_note, grouped, head, next_steps
+from slipstream.reports.documents import Page, Rows, Style
+from slipstream.reports.names import short_name
+from slipstream.reports.ranks import overview
+from slipstream.reports.units import duration, percent, percents
+from slipstream.reports.wording import GRADE, inferred_parts, label, on_device, place, verdict
+from slipstream.store import Report
+
+
+def diagnosis(reports: Sequence[Report], style: Style) -> str:
+    """The same sections as on the terminal; several ranks begin with an overview."""
+    blocks: list[str] = []
+    if len(reports) > 1:
+        blocks += ["# slipstream: " + f"{len(reports)} ranks", rows(overview(reports), style).rstrip()]
+    for report in reports:
+        blocks += _one(report)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _one(report: Report) -> list[str]:
+    document = report.diagnosis
+    blocks = [f"# slipstream: {_code(document.source.path)}", " · ".join(map(_plain, head(report)))]
+    blocks.append(f"**{_plain(verdict(report))}**")
+    blocks += _breakdown(report)
+    blocks += _findings(report)
+    blocks += _hot("Ops", document.top_ops) + _hot("Kernels and copies", document.top_kernels)
+    for title, silent in (("Looked at, not worth changing", document.dismissed), ("Not checked", document.not_checked)):
+        if silent:
+            blocks += [f"## {title}", _list(f"{codes}: {_plain(reason)}" for codes, reason in grouped(silent))]
+    integrity = document.integrity
+    if integrity.grade != "A":
+        issues = [f"{_plain(issue.text)} ({issue.count:,} ×, {_code(issue.code)})" for issue in integrity.issues]
+        blocks += [f"## Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}", _list(issues)]
+    blocks += ["## Look further", "```\n" + "\n".join(next_steps(report)) + "\n```"]
+    return [block for block in blocks if block]
+
+
+def _breakdown(report: Report) -> list[str]:
+    parts = report.diagnosis.breakdown
+    if not parts:
+        return []
+    inferred, host = inferred_parts(report), not on_device(report)
+    shown = percents([part.share for part in parts])
+    lines = ["| part | per step | share |", "|---|---:|---:|"]
+    for part, share in zip(parts, shown, strict=True):
+        star = r" \*" if part.part in inferred else ""
+        lines.append(f"| {label(part.part, host)}{star} | {duration(part.ns_per_step)} | {share} |")
+    note = (
+        [r"\* inferred: no row of the recording confirms the cause"] if any(p.part in inferred for p in parts) else []
+    )
+    return ["## Where the time goes", "\n".join(lines), *note]
+
+
+def _findings(report: Report) -> list[str]:
+    findings = report.diagnosis.findings
+    if not findings:
+        return ["## Findings", "None: no rule found anything worth changing."]
+    blocks = [f"## Findings, {gain_note(findings)}"]
+    for number, finding in enumerate(findings[:FINDINGS], 1):
+        lines = [f"- {name}: {_plain(text)}" for name, text in finding_lines(finding, report)]
+        blocks += [f"### {number}. {finding.code} {_plain(finding.title)}", "\n".join(lines)]
+        if finding.fix is not None and finding.fix.snippet:
+            blocks.append(f"```python\n{finding.fix.snippet.rstrip()}\n```")
+    rest = findings[FINDINGS:]
+    if rest:
+        blocks.append(_list(f"{finding.code} {_plain(finding.title)}: {cost(finding, report)}" for finding in rest))
+    return blocks
+
+
+def _hot(title: str, hot: Sequence[Hot]) -> list[str]:
+    if not hot:
+        return []
+    lines = [f"## {title}", "", "| name | count | time | share | where |", "|---|---:|---:|---:|---|"]
+    for row in hot[:HOT]:
+        name, where = _code(short_name(row.name)), _plain(place(row.location))
+        lines.append(f"| {name} | {row.count:,} | {duration(row.self_ns)} | {percent(row.share)} | {where} |")
+    return ["\n".join(lines)]
+
+
+def rows(rows: Rows, style: Style) -> str:
+    """A table; bars within cells are escaped."""
+    shown = rows.rows[: rows.at_most]
+    lines = [
+        "| " + " | ".join(rows.columns) + " |",
+        "|" + "---|" * len(rows.columns),
+        *("| " + " | ".join(_cell(row[column]) for column in rows.columns) + " |" for row in shown),
+    ]
+    if rows.note:
+        lines += ["", rows.note]
+    return "\n".join(lines) + "\n"
+
+
+def page(page: Page, style: Style) -> str:
+    """A page with one heading per section."""
+    facts = " · ".join(f"{name}: {value}" for name, value in page.facts.items() if value is not None)
+    sections = (f"## {title}\n\n{text}" for title, text in page.sections.items())
+    return "\n\n".join([f"# {page.title}", facts, *sections]) + "\n"
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _plain(text: str) -> str:
+    """Text whose characters mean nothing to Markdown."""
+    for character in "\\`*_<>|[]":
+        text = text.replace(character, "\\" + character)
+    return " ".join(text.split())
+
+
+def _code(text: str) -> str:
+    """Text in code style; a bar would end the cell of a table and a backtick the code."""
+    return "`" + text.replace("`", "'").replace("|", "¦") + "`"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else _plain(str(value))

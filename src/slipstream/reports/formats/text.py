@@ -1,0 +1,230 @@
+"""The terminal: what people read first, laid out for the width they have."""
+
+import io
+from collections.abc import Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from slipstream.model import Dismissal, Hot
+from slipstream.reports.account import FINDINGS, HOT, cost, finding_lines, gain_note, grouped, head, next_steps
+from slipstream.reports.documents import Page, Rows, Style
+from slipstream.reports.names import short_name
+from slipstream.reports.ranks import overview
+from slipstream.reports.units import bar, duration, percent, percents
+from slipstream.reports.wording import GRADE, inferred_parts, label, on_device, place, verdict
+from slipstream.store import Report
+
+_IN_FULL = 2
+"""Ranks up to which each is shown in full; of more, only the one with the costliest finding."""
+_SNIPPET_LINES = 4
+_STATES = {"ok": "green", "look": "yellow", "cannot tell": "cyan"}
+
+
+def diagnosis(reports: Sequence[Report], style: Style) -> str:
+    """The report of one recording; several ranks begin with an overview."""
+    console = _console(style)
+    if len(reports) > 1:
+        console.print(Text(f"{len(reports)} ranks", style="bold"), _grid(overview(reports), len(reports)), "", sep="\n")
+    for report in _in_full(reports):
+        _one(console, report)
+    return _text(console)
+
+
+def _in_full(reports: Sequence[Report]) -> Sequence[Report]:
+    if len(reports) <= _IN_FULL:
+        return reports
+    return [max(reports, key=lambda report: max((f.cost_ns for f in report.diagnosis.findings), default=0))]
+
+
+def _one(console: Console, report: Report) -> None:
+    document = report.diagnosis
+    console.print(Text.assemble(("slipstream ", "bold"), document.source.path), soft_wrap=True)
+    for line in _packed(head(report), console.width):
+        console.print(Text(line, style="dim"))
+    console.print()
+    console.print(Text(verdict(report), style="bold"))
+    _breakdown(console, report)
+    _findings(console, report)
+    _hot(console, "Ops, by time", document.top_ops)
+    _hot(console, "Kernels and copies, by time", document.top_kernels)
+    _silent(console, "Looked at, not worth changing", document.dismissed)
+    _silent(console, "Not checked", document.not_checked)
+    _quality(console, report)
+    _heading(console, "Look further")
+    for line in next_steps(report):
+        # A command that is to be copied must not be broken into lines.
+        console.print(Text("  " + line), soft_wrap=True)
+    console.print()
+
+
+def _packed(facts: Sequence[str], width: int) -> list[str]:
+    """Facts in as few lines as they fit in, none of them broken."""
+    lines: list[str] = []
+    for fact in facts:
+        if lines and len(lines[-1]) + len(fact) + 3 <= width:
+            lines[-1] += f" · {fact}"
+        else:
+            lines.append(fact)
+    return lines
+
+
+def _breakdown(console: Console, report: Report) -> None:
+    parts = report.diagnosis.breakdown
+    if not parts:
+        return
+    per_step = any(part.ns_per_step is not None for part in parts)
+    inferred, host = inferred_parts(report), not on_device(report)
+    _heading(console, "Where the step goes" if per_step else "Where the recorded time goes")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    width = max(12, min(44, console.width - 56))
+    for part, share in zip(parts, percents([part.share for part in parts]), strict=True):
+        useful = part.part == "compute"
+        star = " *" if part.part in inferred else ""
+        blocks = Text(bar(part.share, width).ljust(width), style="green" if useful else "yellow")
+        grid.add_row(label(part.part, host) + star, blocks, duration(part.ns_per_step) if per_step else "", share)
+    console.print(Padding(grid, (0, 0, 0, 2)))
+    if any(part.part in inferred for part in parts):
+        _note(console, "* inferred: no row of the recording confirms the cause")
+
+
+def _findings(console: Console, report: Report) -> None:
+    findings = report.diagnosis.findings
+    if not findings:
+        _heading(console, "Findings")
+        console.print("  None: no rule found anything worth changing.")
+        return
+    _heading(console, f"Findings, {gain_note(findings)}")
+    for number, finding in enumerate(findings[:FINDINGS], 1):
+        title = Text.assemble((f"{number} ", "bold"), (finding.code, "bold yellow"), " ", (finding.title, "bold"))
+        console.print(Padding(title, (0 if number == 1 else 1, 0, 0, 2)))
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True, width=5)
+        grid.add_column(overflow="fold")
+        for name, text in finding_lines(finding, report):
+            grid.add_row(name, Text(text))
+            snippet = finding.fix.snippet if finding.fix is not None and name == "do" else None
+            if snippet and len(snippet.rstrip().splitlines()) <= _SNIPPET_LINES:
+                grid.add_row("", Text(snippet.rstrip(), style="cyan"))
+        console.print(Padding(grid, (0, 0, 0, 4)))
+    for finding in findings[FINDINGS:]:
+        line = Text(f"also {finding.code} {finding.title}: {cost(finding, report)}")
+        console.print(Padding(line, (1 if finding is findings[FINDINGS] else 0, 0, 0, 2)))
+
+
+def _hot(console: Console, title: str, hot: Sequence[Hot]) -> None:
+    if not hot:
+        return
+    _heading(console, title)
+    # The longest place must fit beside its name; both share what the figures leave.
+    places = [place(row.location) for row in hot[:HOT]]
+    room = console.width - 32
+    width = max(24, room - max(map(len, places)) - 2) if any(places) else room
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    for _ in range(3):
+        grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold", style="dim")
+    for row, where in zip(hot[:HOT], places, strict=True):
+        name = short_name(row.name, min(width, 60))
+        grid.add_row(Text(name), f"{row.count:,} ×", duration(row.self_ns), percent(row.share), Text(where))
+    console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _silent(console: Console, title: str, silent: Sequence[Dismissal]) -> None:
+    if not silent:
+        return
+    _heading(console, title)
+    for codes, reason in grouped(silent):
+        _hanging(console, codes, reason)
+
+
+def _quality(console: Console, report: Report) -> None:
+    integrity = report.diagnosis.integrity
+    if integrity.grade == "A":
+        return
+    _heading(console, f"Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}")
+    for issue in integrity.issues:
+        _hanging(console, f"{issue.count:,} ×", issue.text)
+
+
+def rows(rows: Rows, style: Style) -> str:
+    """Columns aligned, numbers to the right; the state of a check in its colour."""
+    shown = len(rows.rows) if rows.at_most is None else min(rows.at_most, len(rows.rows))
+    console = _console(style)
+    console.print(_grid(rows, shown))
+    if shown < len(rows.rows):
+        console.print(f"{len(rows.rows) - shown:,} more rows: other formats hold all of them")
+    if rows.note:
+        console.print(Text(rows.note))
+    return _text(console)
+
+
+def _grid(rows: Rows, shown: int) -> RenderableType:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in rows.columns:
+        number = any(isinstance(row[column], int | float) for row in rows.rows[:shown])
+        grid.add_column(Text(column), justify="right" if number else "left", overflow="fold")
+    for row in rows.rows[:shown]:
+        grid.add_row(*(_cell(row[column]) for column in rows.columns))
+    return grid
+
+
+def _cell(value: object) -> Text:
+    text = "" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
+    return Text(text, style=_STATES.get(text, ""))
+
+
+def page(page: Page, style: Style) -> str:
+    """A title, its facts and its sections."""
+    console = _console(style)
+    console.print(Text(page.title, style="bold"))
+    facts = " · ".join(f"{name}: {value}" for name, value in page.facts.items() if value is not None)
+    console.print(Text(facts, style="dim"))
+    for title, text in page.sections.items():
+        _heading(console, title)
+        console.print(Padding(Text(text), (0, 0, 0, 2)))
+    return _text(console)
+
+
+def _console(style: Style) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=style.width,
+        force_terminal=style.color,
+        color_system="standard" if style.color else None,
+        no_color=not style.color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+    )
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(text, style="bold blue"))
+
+
+def _note(console: Console, text: str) -> None:
+    console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
+
+
+def _hanging(console: Console, label: str, text: str) -> None:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", max_width=24)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label), Text(text))
+    console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _text(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    lines = (line.rstrip() for line in console.file.getvalue().splitlines())
+    return "\n".join(lines).rstrip("\n") + "\n"

@@ -1,0 +1,224 @@
+"""The words for parts, causes, grades and devices, and the verdict in one sentence."""
+
+from statistics import median_low
+
+from slipstream.model import CAUSES, BreakdownPart, Finding, Location
+from slipstream.reports.units import article, duration, percent, plural
+from slipstream.store import Report
+
+DEVICE = {
+    "cuda": "GPU",
+    "rocm": "GPU",
+    "xpu": "GPU",
+    "mps": "GPU",
+    "npu": "NPU",
+    "mtia": "accelerator",
+    "cpu": "CPU",
+    "unknown": "device",
+}
+
+GRADE = {
+    "A": "nothing was repaired",
+    "B": "repairs without effect on totals",
+    "C": "below 1 % of the device's time is affected",
+    "D": "the file is cut, or below 10 % of the device's time is affected",
+    "E": "10 % or more of the device's time is affected, or totals are lower bounds",
+    "F": "nothing usable",
+}
+
+_WAITS = {
+    "loader": "waits for the data loader",
+    "preprocessing": "waits while the host prepares the batch",
+    "sync": "runs dry where the host waits for it",
+    "launch": "waits for the host to launch the next kernel",
+    "allocator": "waits for memory to be allocated",
+    "host": "waits for Python and framework code on the host",
+    "gc": "waits for Python's garbage collector",
+    "compile": "waits for a compiler",
+    "comm_wait": "waits for other ranks",
+    "graph_capture": "waits for graphs to be captured",
+    "end_of_data": "has no more data to work on",
+    "unattributed": "stands still for reasons the recording does not show",
+}
+"""What an idle device does, after "it"."""
+
+_HOST_DOES = _WAITS | {
+    "preprocessing": "prepares the batch",
+    "sync": "waits for a device",
+    "launch": "launches work",
+    "allocator": "allocates memory",
+    "host": "runs Python and framework code between ops",
+    "gc": "collects garbage",
+    "compile": "compiles",
+    "graph_capture": "captures graphs",
+    "unattributed": "does what the recording does not show",
+}
+"""The same where the main thread is what counts."""
+
+_LABELS = {
+    "loader": "data loader",
+    "preprocessing": "preparing the batch",
+    "sync": "host waits for device",
+    "launch": "launching kernels",
+    "allocator": "allocating memory",
+    "host": "Python and framework",
+    "gc": "garbage collector",
+    "compile": "compiler",
+    "comm_wait": "waiting for other ranks",
+    "graph_capture": "capturing graphs",
+    "end_of_data": "no more data",
+    "unattributed": "cause not recorded",
+}
+
+_FAMILIES = {
+    "loader": "INP",
+    "preprocessing": "INP",
+    "sync": "SYN",
+    "launch": "LCH",
+    "allocator": "MEM",
+    "host": "HST",
+    "gc": "HST",
+    "compile": "CPL",
+    "comm_wait": "COM",
+}
+"""Rules that speak of a cause, by the first letters of their codes."""
+
+WORTH_NAMING = 0.1
+"""Share of the time below which idleness is not what the verdict is about."""
+
+
+def device_word(report: Report) -> str:
+    """What the work ran on: GPU, NPU, accelerator, CPU or device."""
+    return DEVICE[report.diagnosis.source.device_kind]
+
+
+def on_device(report: Report) -> bool:
+    """Whether a device did the work; false: the main thread is what counts."""
+    return bool(report.tables.row("window")["on_device"])
+
+
+def place(location: Location | None) -> str:
+    """Where something is: ``train.py:42 in main``, or ``in main (train.py:40)`` when only the def is known."""
+    if location is None:
+        return ""
+    if location.precision == "function":
+        return f"in {location.function} ({location.file}:{location.line})"
+    return f"{location.file}:{location.line} in {location.function}"
+
+
+def period(report: Report) -> str:
+    """What shares are of: ``a 176 ms step``, ``the only recorded step (1.21 s)`` or ``the recorded 2.40 s``."""
+    window = report.tables.row("window")
+    steps = report.diagnosis.steps
+    if not window["steps"] or not steps:
+        return f"the recorded {duration(report.diagnosis.window.end_ns - report.diagnosis.window.start_ns)}"
+    length = duration(median_low(step.dur_ns for step in steps))
+    return f"{article(length)} {length} step" if len(steps) > 1 else f"the only recorded step ({length})"
+
+
+def label(part: str, host: bool) -> str:
+    """A part of the breakdown in words.
+
+    Args:
+        part: as in the JSON contract.
+        host: whether the main thread is what counts.
+    """
+    named = {
+        "compute": "inside ops" if host else "computing",
+        "exposed_communication": "communication, not hidden",
+        "exposed_copies": "copies, not hidden",
+    }
+    cause = part.removeprefix("idle_")
+    if part in named:
+        return named[part]
+    return _LABELS.get(cause, cause) if host else f"idle: {_LABELS.get(cause, cause)}"
+
+
+def inferred_parts(report: Report) -> frozenset[str]:
+    """Parts of the breakdown whose cause was inferred for most of their time."""
+    sums = dict.fromkeys(CAUSES, 0)
+    for cause in report.diagnosis.window.idle_causes:
+        sums[cause.cause] += cause.ns if cause.inferred else -cause.ns
+    return frozenset(f"idle_{cause}" for cause, ns in sums.items() if ns > 0)
+
+
+def verdict(report: Report) -> str:
+    """What holds this recording back, in one sentence."""
+    parts = report.diagnosis.breakdown
+    lost = sorted((part for part in parts if part.part != "compute"), key=lambda part: -part.share)
+    if not parts:
+        return _without_breakdown(report)
+    if sum(part.share for part in lost) < WORTH_NAMING:
+        return _busy(report, parts)
+    idle = [part for part in lost if part.part.startswith("idle_")]
+    idle_share = sum(part.share for part in idle)
+    if not on_device(report):
+        worked = sum(part.share for part in parts if part.part == "compute")
+        reason = _reason(report, idle, _HOST_DOES)
+        return f"The main thread is inside ops for {percent(worked)} of {period(report)}; otherwise {reason}."
+    if lost[0].part == "exposed_communication" and lost[0].share > idle_share:
+        return (
+            f"The {device_word(report)} spends {percent(lost[0].share)} of {period(report)} in communication that no "
+            f"computation hides{_culprit(report, 'COM')}."
+        )
+    if lost[0].part == "exposed_copies" and lost[0].share > idle_share:
+        return (
+            f"The {device_word(report)} spends {percent(lost[0].share)} of {period(report)} copying memory while "
+            f"nothing computes{_culprit(report, 'INP')}."
+        )
+    reason = _reason(report, idle, _WAITS)
+    return f"The {device_word(report)} is idle {percent(idle_share)} of {period(report)}; {reason}."
+
+
+def _reason(report: Report, idle: list[BreakdownPart], phrases: dict[str, str]) -> str:
+    """What most of the idle time is, and the second cause where the first does not explain half of it."""
+    first = idle[0].part.removeprefix("idle_")
+    what = f"it {phrases[first]}{_culprit(report, _FAMILIES.get(first, '-'))}"
+    if len(idle) == 1 or idle[0].share >= sum(part.share for part in idle) / 2:
+        return f"mostly {what}"
+    second = idle[1].part.removeprefix("idle_")
+    return f"{what} ({percent(idle[0].share)}) or {phrases[second]} ({percent(idle[1].share)})"
+
+
+def _culprit(report: Report, family: str) -> str:
+    """The place of the costliest finding about a cause, in brackets; empty when that is not known."""
+    found: Finding | None = next((f for f in report.diagnosis.findings if f.code.startswith(family)), None)
+    if found is None or found.location is None:
+        return ""
+    location = found.location
+    inside = f"{location.function}, " if location.precision == "function" else ""
+    return f" ({inside}{location.file}:{location.line})"
+
+
+def _busy(report: Report, parts: tuple[BreakdownPart, ...]) -> str:
+    worked = percent(sum(part.share for part in parts if part.part == "compute"))
+    if on_device(report):
+        what, inside, hot = (
+            f"The {device_word(report)} computes",
+            "the kernels themselves",
+            report.diagnosis.top_kernels,
+        )
+    else:
+        what, inside, hot = "The main thread is inside ops", "the ops themselves", report.diagnosis.top_ops
+    most = f"; the costliest takes {percent(hot[0].share)} of their time" if hot else ""
+    return f"{what} for {worked} of {period(report)}: what is left to win lies in {inside}{most}."
+
+
+def _without_breakdown(report: Report) -> str:
+    window = report.diagnosis.window
+    if window.busy_ns is None:
+        return f"How busy the {device_word(report)} was in {period(report)} cannot be told: its work was not recorded."
+    return f"Work took {duration(window.busy_ns)} of {period(report)}; what the rest was cannot be told."
+
+
+def steps_line(report: Report) -> str:
+    """How many steps were recorded and how long they took."""
+    steps = report.diagnosis.steps
+    if not steps:
+        return "no steps"
+    length = duration(median_low(step.dur_ns for step in steps))
+    kind = ", inferred from repetition" if any(step.inferred for step in steps) else ""
+    if len(steps) == 1:
+        return f"1 step of {length}{kind}: how much steps vary is not known"
+    least, most = duration(min(step.dur_ns for step in steps)), duration(max(step.dur_ns for step in steps))
+    return f"{plural(len(steps), 'step')}, median {length} ({least} to {most}){kind}"
