@@ -19,8 +19,10 @@ from slipstream.store import Report
 USER, HOST, PATH = "<user>", "<host>", "<path>"
 
 _FIXED_WORDS = frozenset(
-    ("kind", "format", "device_kind", "grade", "cause", "part", "code", "id", "precision")
-    + ("fix_class", "unit", "treatment", "origin_ns")
+    {
+        *("kind", "format", "device_kind", "grade", "cause", "part", "code"),
+        *("id", "precision", "fix_class", "unit", "treatment", "origin_ns"),
+    }
 )
 """Fields whose values are words of the contract."""
 _NOT_PERSONAL = frozenset(
@@ -32,10 +34,11 @@ _SHORTEST_NAME = 3
 _HOME = re.compile(r"(?:^|[/\\])(?:home|[Uu]sers)[/\\]([^/\\\s:'\"<>]+)")
 _WORKER_FILE = re.compile(r"^(?P<host>.+?)_(?P<pid>\d+)\.(?P<rest>(?:\d+\.)?pt\.trace\.json.*)$")
 _MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
-_ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
+_ADDRESS = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.+-])")
 # Links to web pages are advice, not places of the user; every other scheme names storage.
 _URI = re.compile(r"\b(?!https?://)[a-z][a-z0-9+.-]*://(?:[^\s'\"]*/)?([^\s/'\"]*)")
 _PART = r"[^\s/\\:;,'\"()<>|]"
+_QUOTED = re.compile(r"(?<=['\"])/(?!(?:dev|proc|sys)/)(?:[^/'\"\n]+/)+(?=[^/'\"\n]*['\"])")
 # /dev/shm and the like are the same on every machine.
 _POSIX = re.compile(rf"(?<![\w./:>)\]\\-])/(?!(?:dev|proc|sys)/)(?:{_PART}+/)+({_PART}*)")
 _WINDOWS = re.compile(rf"(?<!\w)(?:[A-Za-z]:[\\/]|\\\\)(?:{_PART}+[\\/])*({_PART}*)")
@@ -111,6 +114,7 @@ class _Words:
         """One string, cleaned."""
         for folder in self.folders:
             text = text.replace(folder, PATH + "/")
+        text = _QUOTED.sub(f"{PATH}/", text)
         text = _URI.sub(rf"{PATH}/\1", text)
         text = _WINDOWS.sub(rf"{PATH}/\1", text)
         text = _POSIX.sub(rf"{PATH}/\1", text)

@@ -1,6 +1,7 @@
 """Reports built by hand, for the tests of what they look like."""
 
 import polars as pl
+import pytest
 
 from slipstream.model import (
     BreakdownPart,
@@ -52,7 +53,7 @@ def report_of(document: Diagnosis, *, on_device: bool) -> Report:
     return Report(diagnosis=document, tables=Tables(Trace(document.source, document.integrity, {}), builders))
 
 
-def training(rank: int | None = None, world_size: int | None = None) -> Report:
+def gpu_training(rank: int | None = None, world_size: int | None = None) -> Report:
     """Four steps of 200 ms on a GPU that waits for its loader."""
     steps = tuple(Step(number=n, start_ns=n * 200 * MS, dur_ns=dur * MS) for n, dur in enumerate((201, 200, 196, 203)))
     loader = Location(file="train.py", line=42, function="main", precision="statement")
@@ -120,7 +121,7 @@ def training(rank: int | None = None, world_size: int | None = None) -> Report:
                 ),
                 count=64,
                 self_ns=21_400_000,
-                share=0.0535,
+                share=0.054,
                 location=None,
             ),
         ),
@@ -166,7 +167,7 @@ def training(rank: int | None = None, world_size: int | None = None) -> Report:
     return report_of(document, on_device=True)
 
 
-def cpu_training() -> Report:
+def training_on_cpu() -> Report:
     """One step on the CPU."""
     document = Diagnosis(
         source=Source(path="cpu.json", format="kineto", origin_ns=None, device_kind="cpu"),
@@ -193,7 +194,7 @@ def cpu_training() -> Report:
     return report_of(document, on_device=False)
 
 
-def no_device_work() -> Report:
+def without_device_work() -> Report:
     """A recording without steps whose device rows are missing."""
     document = Diagnosis(
         source=Source(path="lost.json", format="kineto", origin_ns=None, device_kind="rocm"),
@@ -209,3 +210,23 @@ def no_device_work() -> Report:
         not_checked=(),
     )
     return report_of(document, on_device=True)
+
+
+@pytest.fixture
+def training() -> Report:
+    return gpu_training()
+
+
+@pytest.fixture
+def ranks() -> list[Report]:
+    return [gpu_training(rank, 3) for rank in range(3)]
+
+
+@pytest.fixture
+def cpu_training() -> Report:
+    return training_on_cpu()
+
+
+@pytest.fixture
+def no_device_work() -> Report:
+    return without_device_work()

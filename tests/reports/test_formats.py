@@ -1,0 +1,130 @@
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from slipstream.model import BadInput, Diagnosis, RanksDiagnosis, json_schema
+from slipstream.reports import Page, Rows, Style, formats, render
+from slipstream.store import Report
+
+GOLDEN = Path(__file__).parent / "golden"
+SUFFIX = {"text": "txt", "json": "json", "markdown": "md"}
+CASES = ("training", "ranks", "cpu_training", "no_device_work")
+
+
+def test_formats_are_found_by_their_files() -> None:
+    assert formats() == ("csv", "json", "markdown", "text")
+
+
+@pytest.mark.parametrize("format", SUFFIX)
+@pytest.mark.parametrize("case", CASES)
+def test_golden(case: str, format: str, request: pytest.FixtureRequest) -> None:
+    """Update with SLIPSTREAM_UPDATE_GOLDEN=1 pytest tests/reports, then read the difference."""
+    shown = render(request.getfixturevalue(case), format)
+    golden = GOLDEN / f"{case}.{SUFFIX[format]}"
+    if os.environ.get("SLIPSTREAM_UPDATE_GOLDEN"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_json_follows_the_published_schema_and_reads_back(case: str, request: pytest.FixtureRequest) -> None:
+    document = request.getfixturevalue(case)
+    text = render(document, "json")
+    jsonschema.Draft202012Validator(json_schema()).validate(json.loads(text))
+    back = msgspec.json.decode(text, type=Diagnosis | RanksDiagnosis)
+    expected = [report.diagnosis for report in document] if isinstance(document, list) else document.diagnosis
+    assert (list(back.ranks) if isinstance(back, RanksDiagnosis) else back) == expected
+
+
+def test_the_schema_refuses_what_is_no_diagnosis(training: Report) -> None:
+    document = json.loads(render(training, "json"))
+    del document["window"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(json_schema()).validate(document)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("case", CASES)
+def test_text_fits_the_terminal(case: str, width: int, request: pytest.FixtureRequest) -> None:
+    for line in render(request.getfixturevalue(case), "text", Style(width=width)).splitlines():
+        # Commands to be copied are never broken.
+        assert len(line) <= width or line.startswith("  slipstream ")
+
+
+def test_colours_only_where_asked_for(training: Report) -> None:
+    assert "\x1b[" not in render(training)
+    assert "\x1b[" in render(training, style=Style(color=True))
+
+
+def test_many_ranks_are_shown_side_by_side_and_one_in_full(ranks: list[Report]) -> None:
+    text = render(ranks)
+    assert text.count("Where the step goes") == 1
+    assert render(ranks[:2]).count("Where the step goes") == 2
+
+
+def test_markdown_escapes_what_it_would_interpret(training: Report) -> None:
+    odd = msgspec.structs.replace(
+        training.diagnosis,
+        findings=(msgspec.structs.replace(training.diagnosis.findings[0], title="a|b *c* <d> `e`"),),
+    )
+    shown = render(msgspec.structs.replace(training, diagnosis=odd), "markdown")
+    assert r"INP001 a\|b \*c\* \<d\> \`e\`" in shown
+
+
+def test_markup_in_names_is_only_text(training: Report) -> None:
+    odd = msgspec.structs.replace(
+        training.diagnosis,
+        findings=(msgspec.structs.replace(training.diagnosis.findings[0], title="[red]x[/red] :smile:"),),
+    )
+    assert "[red]x[/red] :smile:" in render(msgspec.structs.replace(training, diagnosis=odd))
+
+
+ROWS = Rows(
+    kind="table",
+    columns=("name", "ns"),
+    rows=[{"name": "a|b", "ns": 1}, {"name": None, "ns": 2**63}, {"name": "c", "ns": None}],
+    at_most=2,
+)
+
+
+def test_rows_as_text_tell_what_was_left_out() -> None:
+    assert render(ROWS) == (
+        "name                   ns\na|b                     1\n      9223372036854775808\n"
+        "1 more rows: other formats hold all of them\n"
+    )
+
+
+def test_rows_for_machines_are_complete_and_keep_null() -> None:
+    assert json.loads(render(ROWS, "json")) == {
+        "format_version": 1,
+        "kind": "table",
+        "columns": ["name", "ns"],
+        "rows": [{"name": "a|b", "ns": 1}, {"name": None, "ns": 2**63}, {"name": "c", "ns": None}],
+    }
+    assert render(ROWS, "csv") == "name,ns\na|b,1\n,9223372036854775808\nc,\n"
+
+
+def test_rows_as_markdown() -> None:
+    assert render(ROWS, "markdown").splitlines()[:3] == ["| name | ns |", "|---|---|", r"| a\|b | 1 |"]
+
+
+def test_page_in_every_format_that_has_pages() -> None:
+    page = Page(kind="rule", title="X001 x", facts={"code": "X001", "note": None}, sections={"Fix": "Do it."})
+    assert render(page) == "X001 x\ncode: X001\n\nFix\n  Do it.\n"
+    assert render(page, "markdown") == "# X001 x\n\ncode: X001\n\n## Fix\n\nDo it.\n"
+    assert json.loads(render(page, "json"))["sections"] == {"Fix": "Do it."}
+    with pytest.raises(BadInput, match="one table"):
+        render(page, "csv")
+
+
+def test_unknown_format_and_nothing_to_show(training: Report) -> None:
+    with pytest.raises(BadInput, match="choose one of csv, json, markdown, text"):
+        render(training, "yaml")
+    with pytest.raises(BadInput, match="no report"):
+        render([])
+    with pytest.raises(BadInput, match="one table"):
+        render(training, "csv")
