@@ -69,10 +69,14 @@ def test_many_ranks_are_shown_side_by_side_and_one_in_full(ranks: list[Report]) 
 def test_markdown_escapes_what_it_would_interpret(training: Report) -> None:
     odd = msgspec.structs.replace(
         training.diagnosis,
-        findings=(msgspec.structs.replace(training.diagnosis.findings[0], title="a|b *c* <d> `e`"),),
+        findings=(msgspec.structs.replace(training.diagnosis.findings[0], title="a|b *c* <d> `e_f` `g"),),
     )
     shown = render(msgspec.structs.replace(training, diagnosis=odd), "markdown")
-    assert r"INP001 a\|b \*c\* \<d\> \`e\`" in shown
+    assert r"INP001 a\|b \*c\* \<d\> \`e\_f\` \`g" in shown
+
+
+def test_markdown_keeps_code_between_two_backticks(training: Report) -> None:
+    assert "record with `slipstream run`" in render(training, "markdown")
 
 
 def test_markup_in_names_is_only_text(training: Report) -> None:

@@ -98,11 +98,11 @@ def on_device(report: Report) -> bool:
 
 
 def place(location: Location | None) -> str:
-    """Where something is: ``train.py:42 in main``, or ``in main (train.py:40)`` when only the def is known."""
+    """Where something is: ``train.py:42 in main``, or ``in function main (train.py:40)``, which is its def."""
     if location is None:
         return ""
     if location.precision == "function":
-        return f"in {location.function} ({location.file}:{location.line})"
+        return f"in function {location.function} ({location.file}:{location.line})"
     return f"{location.file}:{location.line} in {location.function}"
 
 

@@ -107,10 +107,17 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text whose characters mean nothing to Markdown."""
+    """Text whose characters mean nothing to Markdown; what stands between two backticks stays code."""
+    parts = " ".join(text.split()).split("`")
+    if len(parts) % 2:
+        return "".join(_code(part) if place % 2 else _escaped(part) for place, part in enumerate(parts))
+    return _escaped("`".join(parts))
+
+
+def _escaped(text: str) -> str:
     for character in "\\`*_<>|[]":
         text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
+    return text
 
 
 def _code(text: str) -> str:
