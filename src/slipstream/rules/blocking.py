@@ -1,0 +1,55 @@
+"""Host calls that wait for the device, with the idle time that each is the root cause of."""
+
+import polars as pl
+
+from slipstream.model import Evidence
+from slipstream.rules.scope import Scope
+from slipstream.rules.wording import duration
+from slipstream.store import Tables
+
+
+def blocking_costs(tables: Tables, scope: Scope) -> pl.DataFrame:
+    """The blocking calls of the window with two more columns.
+
+    Only idle time whose one root cause is the call counts: where the host came late because of the loader or the
+    like, the call before it cost nothing.
+
+    Returns:
+        ``blocking_calls`` with ``cost_ns`` (idle time of the window caused by the call) and ``op`` (name of the
+        innermost op around it, null where there is none).
+    """
+    calls = tables["blocking_calls"].filter(
+        (pl.col("ts_ns") < scope.end_ns) & (pl.col("ts_ns") + pl.col("dur_ns") > scope.start_ns)
+    )
+    idle = (
+        tables["idle_spans"]
+        .filter((pl.col("cause") == "sync") & pl.col("event").is_not_null())
+        .group_by("event")
+        .agg(pl.col("dur_ns").sum().alias("cost_ns"))
+    )
+    ops = tables["ops"].select(pl.col("event").alias("op_event"), pl.col("name").cast(pl.String).alias("op"))
+    return (
+        calls.join(idle, on="event", how="left")
+        .join(ops, on="op_event", how="left")
+        .with_columns(pl.col("cost_ns").fill_null(0), pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
+        .sort("ts_ns")
+    )
+
+
+def evidence_of_calls(rows: pl.DataFrame, worker: str, count: int = 3) -> list[Evidence]:
+    """The costliest of some blocking calls.
+
+    Args:
+        rows: rows of ``blocking_costs``.
+        worker: what was idle, for the note.
+        count: how many at most.
+    """
+    return [
+        Evidence(
+            event=row["name"] if row["op"] is None else f"{row['op']} -> {row['name']}",
+            ts_ns=row["ts_ns"],
+            dur_ns=row["dur_ns"],
+            note=f"{worker} idle for {duration(row['cost_ns'])} because of it",
+        )
+        for row in rows.sort("cost_ns", descending=True).head(count).iter_rows(named=True)
+    ]
