@@ -67,7 +67,8 @@ def ask_torch(environ: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     Args:
         environ: environment of that process.
     """
-    command = [sys.executable, str(Path(probe.__file__))]
+    # -P: the folder of a script must not shadow modules that torch imports.
+    command = [sys.executable, "-P", str(Path(probe.__file__))]
     try:
         run = subprocess.run(
             command, env=dict(environ), capture_output=True, text=True, timeout=PROBE_SECONDS, check=False

@@ -1,0 +1,78 @@
+"""``slipstream run``: record a job that runs unchanged, and diagnose it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from slipstream.cli.output import Format
+from slipstream.model import BadInput
+
+
+class TargetCommand(TyperCommand):
+    """A command whose own options end where the script, or ``-m module``, begins."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Shield everything from the target on: it is the script's, whatever it looks like."""
+        with_value = {
+            name for param in self.params if isinstance(param, TyperOption) and not param.is_flag for name in param.opts
+        }
+        place = 0
+        while place < len(args) and args[place] != "--":
+            if args[place].startswith("-m") or not args[place].startswith("-"):
+                args = [*args[:place], "--", *args[place:]]
+                break
+            place += 2 if args[place] in with_value else 1
+        return super().parse_args(ctx, args)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommand."""
+    app.command("run", cls=TargetCommand, options_metavar="[OPTIONS]")(run)
+
+
+def run(
+    target: Annotated[
+        list[str],
+        typer.Argument(
+            help="script.py ARGS... or -m module ARGS...; whatever follows the target is the job's own.",
+            metavar="TARGET",
+        ),
+    ],
+    steps: Annotated[int, typer.Option("--steps", help="Steps to record.", min=1, metavar="N")] = 8,
+    warmup: Annotated[
+        int, typer.Option("--warmup", help="Steps to let pass before recording.", min=0, metavar="N")
+    ] = 10,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Run folder; without it a new one in slipstream-runs.", metavar="FOLDER"),
+    ] = None,
+    format: Format = "text",
+    no_places: Annotated[
+        bool, typer.Option("--no-places", help="Leave out the one step that is traced line by line.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the folder is written all the same.")
+    ] = False,
+) -> None:
+    """Run a training script unchanged, record a few steady steps and say what holds it back.
+
+    Standard output stays the script's; the diagnosis goes to standard error and, as JSON, to findings.json in
+    the run folder. Ends exactly as the script did; 2 only if it could not be started.
+
+    \b
+    Examples:
+      slipstream run train.py --epochs 1
+      slipstream run --steps 12 -o runs/first -m my_package.train --lr 3e-4
+    """
+    if target[0].startswith("-m"):
+        # Python takes both "-m module" and "-mmodule".
+        target = ["-m", target[0][2:], *target[1:]] if len(target[0]) > 2 else target
+        if len(target) < 2:
+            raise BadInput("-m needs the name of a module: slipstream run -m my_package.train")
+    from slipstream.capture import JobSpec
+    from slipstream.cli.running import run_job
+
+    job = JobSpec(target=tuple(target), folder=output, steps=steps, warmup=warmup, places=not no_places)
+    run_job(job, format, quiet)

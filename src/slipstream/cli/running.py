@@ -1,0 +1,73 @@
+"""Runs a job under the capture and tells what came out, for every command that does so."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from slipstream.capture import JobSpec, Outcome, end_like, launch
+from slipstream.cli.diagnosing import diagnoses
+from slipstream.cli.job_summary import step_facts
+from slipstream.cli.output import style_for
+from slipstream.model import SlipstreamError
+from slipstream.reports import render
+
+_RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def run_job(job: JobSpec, format: str, quiet: bool) -> NoReturn:
+    """Run a job, tell what holds it back, and end as it did.
+
+    Args:
+        job: what to run and what to record of it.
+        format: how the diagnosis is written to standard error.
+        quiet: tell nothing; the run folder is written all the same.
+    Raises:
+        CannotStart: the job could not be started at all.
+    """
+    outcome = launch(job)
+    speaks = not quiet and speaks_for_all(os.environ)
+    try:
+        _tell(outcome, format, speaks)
+    except Exception:
+        # The job has its own ending, and a launcher waits for that one: a failure of ours is shown, no more.
+        sys.excepthook(*sys.exc_info())
+    sys.stderr.flush()
+    end_like(outcome.returncode)
+
+
+def speaks_for_all(environ: Mapping[str, str]) -> bool:
+    """Whether this process is the one that prints: of several that a launcher started only rank 0 does."""
+    ranks = [environ[name] for name in _RANK_NAMES if name in environ]
+    return not ranks or ranks[0] == "0"
+
+
+def _tell(outcome: Outcome, format: str, speaks: bool) -> None:
+    folder = outcome.folder
+    lines: list[str] = []
+    if recorded(folder.root):
+        try:
+            reports = diagnoses(str(folder.root))
+        except SlipstreamError as error:
+            lines = [f"the recording cannot be analysed: {error}"]
+        else:
+            folder.findings_path.write_text(render(reports, "json"), encoding="utf-8")
+            if speaks:
+                sys.stderr.write("\n" + render(reports, format, style_for(sys.stderr)))
+    else:
+        lines = [outcome.info.outcome or "nothing was recorded"]
+    if lines:
+        lines += [facts for facts in (step_facts(folder),) if facts]
+    if speaks:
+        _say([*lines, f"run folder: {folder.root}"])
+
+
+def recorded(root: Path) -> bool:
+    """Whether a run folder holds the window of any rank."""
+    return any(root.glob("rank*/trace.json*"))
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(f"slipstream: {line}", file=sys.stderr)
