@@ -11,6 +11,7 @@ from slipstream.model import BadInput, NotEnoughData
 from slipstream.reports import Rows
 from slipstream.store import DECLARED, Tables, Trace
 
+_CHANGES = re.compile(r"\s*(?:--[^\n]*\n\s*)*(create|delete|drop|insert|truncate|update)\b", re.IGNORECASE)
 SHOWN = 100
 """Rows that people are shown; other formats hold all."""
 
@@ -27,6 +28,10 @@ def answer(path: str, sql: str) -> Rows:
     if re.fullmatch(r"\s*show\s+tables\s*;?\s*", sql, re.IGNORECASE):
         rows = [{"table": t.name, "kind": t.kind, "meaning": t.meaning} for t in DECLARED.values()]
         return Rows(kind="table", columns=("table", "kind", "meaning"), rows=rows)
+    change = _CHANGES.match(sql)
+    if change is not None:
+        # They would act on a copy and answer with nothing, as if there were no rows.
+        raise BadInput(f"{change.group(1).upper()} would change nothing: only SELECT can be asked of a recording")
     with progress(f"reading {path}") as now:
         loaded = load(path)
         traces = [loaded] if isinstance(loaded, Trace) else loaded

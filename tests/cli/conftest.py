@@ -1,0 +1,77 @@
+"""A small recording, and the command line as a user starts it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Slipstream = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def events(rank: int = 0) -> list[dict[str, Any]]:
+    """Three steps of 10 ms; in each the host waits 6 ms for the loader, then launches a kernel of 3 ms."""
+    found: list[dict[str, Any]] = []
+
+    def add(cat: str, name: str, ts: int, dur: int, pid: int = 7, tid: int = 7, **args: Any) -> None:
+        found.append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args})
+
+    for step in range(3):
+        start = 1000 + step * 10_000
+        loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        add("user_annotation", f"ProfilerStep#{step}", start, 10_000)
+        add("user_annotation", loader, start + 100, 6_000)
+        add("cpu_op", "aten::mm", start + 6_200, 100, **{"External id": step + 1})
+        add("cuda_runtime", "cudaLaunchKernel", start + 6_220, 20, correlation=step + 1, **{"External id": step + 1})
+        add(
+            "kernel",
+            "ampere_sgemm_128x64_tn",
+            start + 6_300,
+            3_000,
+            pid=0,
+            correlation=step + 1,
+            device=0,
+            stream=7,
+        )
+    return found
+
+
+def trace(rank: int | None = None, ranks: int | None = None) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA Imaginary 100"}],
+        "traceEvents": events(),
+    }
+    if rank is not None:
+        document["distributedInfo"] = {"rank": rank, "world_size": ranks}
+    return document
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(trace()))
+    return path
+
+
+@pytest.fixture
+def two_ranks(tmp_path: Path) -> Path:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(2):
+        (folder / f"rank{rank}.json").write_text(json.dumps(trace(rank, 2)))
+    return folder
+
+
+@pytest.fixture
+def slipstream(tmp_path: Path) -> Slipstream:
+    """Starts the command line in a folder of its own."""
+
+    def start(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "error", "-m", "slipstream", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, **options)
+
+    return start
