@@ -46,6 +46,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
             ValueError: a column is not declared.
         """
         frame = data if isinstance(data, pl.DataFrame) else pl.DataFrame(data, strict=False)
+        if not frame.width:
+            return self.empty()  # without a column to follow, the nulls below would make one row
         unknown = set(frame.columns) - set(self.schema)
         if unknown:
             raise ValueError(f"table {self.name} declares no column {', '.join(sorted(unknown))}")

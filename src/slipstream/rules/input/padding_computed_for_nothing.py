@@ -34,7 +34,7 @@ def trimmed(collate):
         }
     return wrap
 
-loader = DataLoader(dataset, collate_fn=trimmed(collate_fn), ...)
+loader = DataLoader(dataset, ..., collate_fn=trimmed(collate_fn))
 # with Hugging Face: tokenize without padding="max_length" and use DataCollatorWithPadding(tokenizer)"""
 
 
