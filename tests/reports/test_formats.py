@@ -125,6 +125,11 @@ def test_page_in_every_format_that_has_pages() -> None:
         render(page, "csv")
 
 
+def test_a_page_is_wrapped_anew_but_lists_keep_their_lines() -> None:
+    page = Page(kind="rule", title="X", facts={}, sections={"Fix": "one\ntwo\n\n- a\n- b\n\n    code\n    more"})
+    assert render(page).endswith("  one two\n\n  - a\n  - b\n\n      code\n      more\n")
+
+
 def test_unknown_format_and_nothing_to_show(training: Report) -> None:
     with pytest.raises(BadInput, match="choose one of csv, json, markdown, text"):
         render(training, "yaml")

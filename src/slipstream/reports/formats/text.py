@@ -189,8 +189,17 @@ def page(page: Page, style: Style) -> str:
     console.print(Text(facts, style="dim"))
     for title, text in page.sections.items():
         _heading(console, title)
-        console.print(Padding(Text(text), (0, 0, 0, 2)))
+        console.print(Padding(Text(_reflowed(text)), (0, 0, 0, 2)))
     return _text(console)
+
+
+def _reflowed(text: str) -> str:
+    """Paragraphs as one line each, to be wrapped anew; lists, tables and indented code keep their lines."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(
+        paragraph if any(line[:1] in " -*|" for line in paragraph.splitlines()) else " ".join(paragraph.split())
+        for paragraph in paragraphs
+    )
 
 
 def _console(style: Style) -> Console:
