@@ -117,9 +117,14 @@ def test_rows_as_markdown() -> None:
 
 
 def test_page_in_every_format_that_has_pages() -> None:
-    page = Page(kind="rule", title="X001 x", facts={"code": "X001", "note": None}, sections={"Fix": "Do it."})
-    assert render(page) == "X001 x\ncode: X001\n\nFix\n  Do it.\n"
-    assert render(page, "markdown") == "# X001 x\n\ncode: X001\n\n## Fix\n\nDo it.\n"
+    page = Page(
+        kind="rule",
+        title="X001 x",
+        facts={"code": "X001", "fix_class": "exact", "note": None},
+        sections={"Fix": "Do it."},
+    )
+    assert render(page) == "X001 x\nfix class: exact\n\nFix\n  Do it.\n"
+    assert render(page, "markdown") == "# X001 x\n\nfix class: exact\n\n## Fix\n\nDo it.\n"
     assert json.loads(render(page, "json"))["sections"] == {"Fix": "Do it."}
     with pytest.raises(BadInput, match="one table"):
         render(page, "csv")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from slipstream.model import Dismissal, Finding
+from slipstream.reports.documents import Page
 from slipstream.reports.names import short_name
 from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import DEVICE, place, steps_line
@@ -90,3 +91,13 @@ def next_steps(report: Report) -> list[str]:
         f"slipstream analyze {path} --format json",
         f'slipstream query {path} "SELECT name, count, self_ns FROM {table}"',
     ]
+
+
+def facts_line(page: Page) -> str:
+    """The facts of a page in words; what the title says already, what is false and what is missing are left out."""
+    told = {
+        name.replace("_", " "): value
+        for name, value in page.facts.items()
+        if value not in (None, False) and str(value) not in page.title
+    }
+    return " · ".join(name if value is True else f"{name}: {value}" for name, value in told.items())

@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Sequence
 
 from slipstream.model import Hot
-from slipstream.reports.account import FINDINGS, HOT, cost, finding_lines, gain_note, grouped, head, next_steps
+from slipstream.reports.account import (
+    FINDINGS,
+    HOT,
+    cost,
+    facts_line,
+    finding_lines,
+    gain_note,
+    grouped,
+    head,
+    next_steps,
+)
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
 from slipstream.reports.ranks import overview
@@ -97,9 +107,8 @@ def rows(rows: Rows, style: Style) -> str:
 
 def page(page: Page, style: Style) -> str:
     """A page with one heading per section."""
-    facts = " · ".join(f"{name}: {value}" for name, value in page.facts.items() if value is not None)
     sections = (f"## {title}\n\n{text}" for title, text in page.sections.items())
-    return "\n\n".join([f"# {page.title}", facts, *sections]) + "\n"
+    return "\n\n".join([f"# {page.title}", facts_line(page), *sections]) + "\n"
 
 
 def _list(items: Iterable[str]) -> str:

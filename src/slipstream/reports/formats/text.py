@@ -9,7 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from slipstream.model import Dismissal, Hot
-from slipstream.reports.account import FINDINGS, HOT, cost, finding_lines, gain_note, grouped, head, next_steps
+from slipstream.reports.account import (
+    FINDINGS,
+    HOT,
+    cost,
+    facts_line,
+    finding_lines,
+    gain_note,
+    grouped,
+    head,
+    next_steps,
+)
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
 from slipstream.reports.ranks import overview
@@ -185,8 +195,7 @@ def page(page: Page, style: Style) -> str:
     """A title, its facts and its sections."""
     console = _console(style)
     console.print(Text(page.title, style="bold"))
-    facts = " · ".join(f"{name}: {value}" for name, value in page.facts.items() if value is not None)
-    console.print(Text(facts, style="dim"))
+    console.print(Text(facts_line(page), style="dim"))
     for title, text in page.sections.items():
         _heading(console, title)
         console.print(Padding(Text(_reflowed(text)), (0, 0, 0, 2)))
