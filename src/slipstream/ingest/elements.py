@@ -1,0 +1,356 @@
+"""Cuts the text of a trace into its top-level values and batches of sound elements of ``traceEvents``.
+
+The fast path never looks at single bytes: the separator between the first two elements is learnt, and the text
+is cut at its last occurrence in every few megabytes. That it is a real boundary shows in that the batch decodes.
+Only a batch that does not is taken apart element by element.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Raw
+
+from slipstream.ingest.ledger import Ledger, plural
+from slipstream.ingest.records import Event
+from slipstream.ingest.repair import repaired
+
+BATCH_BYTES = 4 * 1024 * 1024
+LEARN_BYTES = 1024 * 1024
+STUCK_BYTES = 16 * BATCH_BYTES
+"""Where the learnt separator does not occur in that many bytes, any separator will do."""
+LONGEST_TAIL = 64 * 1024 * 1024
+JOINED_PARTS = 64
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_AFTER_KEY = re.compile(rb"\s*:\s*(\[|[^\s\[])")
+_SEPARATOR = re.compile(rb"\}(\s*,\s*)\{")
+_SPLIT = re.compile(rb"\}(\s*,\s*)(?=\{)")
+_END = re.compile(rb'\s*,?\s*\]\s*(?:,\s*"|\}|$)')
+_END_AFTER_OBJECT = re.compile(rb'\}\s*,?\s*(\])\s*(?:,\s*"|\}|$)')
+_DOCUMENT = re.compile(rb'"traceEvents"\s*:\s*\[')
+_LIST = msgspec.json.Decoder(list[Event | None])
+_RAWS = msgspec.json.Decoder(list[Raw])
+_EVENT = msgspec.json.Decoder(Event | None)
+_OBJECT = msgspec.json.Decoder(dict[str, Raw])
+_FIELDS = {part.encode_name: msgspec.json.Decoder(part.type) for part in msgspec.structs.fields(Event)}
+_BROKEN = (msgspec.DecodeError, RecursionError)
+
+REPAIRS = {
+    "illegal_escapes": "with illegal escapes, such as a path with single backslashes: read literally",
+    "invalid_utf8": "with bytes that are not UTF-8: replaced by U+FFFD",
+    "control_characters": "with control characters in a text: kept",
+    "not_finite_numbers": "with inf or nan for a number: read as missing",
+    "raw_quotes": "with quotes inside a text that were not escaped: read up to the next key",
+    "broken_keys": "with a key that lost a quote: read nevertheless",
+    "missing_quotes": "with a text without quotes: read up to the next key",
+}
+
+
+class Batch(msgspec.Struct):
+    """Some consecutive elements that are sound JSON."""
+
+    text: bytes
+    """The elements, separated by commas."""
+    events: list[Event | None]
+    positions: npt.NDArray[np.uint32]
+    """Position of each in ``traceEvents``."""
+
+
+class Document:
+    """The text of one trace file; iterate over ``batches`` first, then ask for the rest.
+
+    Args:
+        pieces: the decompressed bytes in order.
+        ledger: counts what had to be repaired.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], ledger: Ledger) -> None:
+        self._pieces = pieces
+        self._ledger = ledger
+        self.header = b""
+        """Text before the elements, up to and including the opening bracket."""
+        self.tail = b""
+        """Text after them, from the closing bracket on."""
+        self.elements = 0
+        """Elements seen, readable or not."""
+        self.total_bytes = 0
+        self.found_array = False
+        self.closed = False
+        """Whether the array came to its end."""
+        self.second_document = False
+        """Whether the beginning of another trace lies among the elements or after them."""
+        self.lost_bytes = 0
+        """Bytes of the element that the end of the file cut."""
+        self.dropped = 0
+        """Elements that could not be read, other than the one at a cut."""
+        self.start = b""
+        """The first bytes, for telling what a file is that is no trace."""
+
+    def batches(self) -> Iterator[Batch]:
+        """The elements in order."""
+        buffer = self._find_array()
+        if not self.found_array:
+            return
+        separator: bytes | None = None
+        at_end = False
+        while not at_end:
+            piece = self._next()
+            at_end = piece is None
+            buffer += piece or b""
+            if not at_end and len(buffer) < BATCH_BYTES:
+                continue
+            separator = separator or _learn(buffer)
+            text, buffer = (buffer, b"") if at_end else _cut(buffer, separator)
+            if text.strip():
+                yield from self._batch(text, at_end)
+            if self.closed:
+                self._finish(buffer)
+                return
+
+    def _next(self) -> bytes | None:
+        piece = next(self._pieces, None)
+        if piece is not None:
+            self.total_bytes += len(piece)
+        return piece
+
+    def _find_array(self) -> bytes:
+        """Read up to the array of elements; what was read beyond is returned."""
+        buffer = b""
+        at = depth = 0
+        while (piece := self._next()) is not None:
+            buffer += piece
+            if not self.start:
+                buffer = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
+                self.start = buffer[:64]
+                if buffer[:1] == b"[":
+                    self.found_array = True
+                    self.header = b"["
+                    return buffer[1:]
+                if buffer[:1] != b"{":
+                    return b""
+            at, depth, found = _scan(buffer, at, depth)
+            if found:
+                self.found_array = True
+                self.header = buffer[:at]
+                return buffer[at:]
+        match = _DOCUMENT.search(buffer)
+        if match and b"{" in buffer[match.end() :]:
+            self._ledger.note("damaged_header", 1, lambda _: "The values before the events are damaged.")
+            self.found_array = True
+            self.header = buffer[: match.end()]
+            return buffer[match.end() :]
+        return b""
+
+    def _finish(self, rest: bytes) -> None:
+        parts = [self.tail, rest]
+        size = len(rest)
+        while (piece := self._next()) is not None:
+            size += len(piece)
+            if size < LONGEST_TAIL:
+                parts.append(piece)
+        self.tail = b"".join(parts)
+        self.second_document = self.second_document or _DOCUMENT.search(self.tail) is not None
+
+    def _batch(self, text: bytes, at_end: bool) -> Iterator[Batch]:
+        try:
+            events = _LIST.decode(b"[" + text + b"]")
+        except _BROKEN:
+            yield from self._ended(text) or self._careful(text, at_end)
+            return
+        yield self._numbered(text, events)
+
+    def _numbered(self, text: bytes, events: list[Event | None]) -> Batch:
+        first = self.elements
+        self.elements += len(events)
+        return Batch(text=text, events=events, positions=np.arange(first, self.elements, dtype=np.uint32))
+
+    def _ended(self, text: bytes) -> list[Batch] | None:
+        """The elements before the end of the array, if that is all that is special about this text."""
+        for count, match in enumerate(_END_AFTER_OBJECT.finditer(text)):
+            before = text[: match.start() + 1]
+            try:
+                events = _LIST.decode(b"[" + before + b"]")
+            except _BROKEN:
+                if count == JOINED_PARTS:
+                    return None
+                continue
+            self.closed = True
+            self.tail = text[match.start(1) :]
+            return [self._numbered(before, events)]
+        return None
+
+    def _careful(self, text: bytes, at_end: bool) -> Iterator[Batch]:
+        """Element by element: what is sound, what can be repaired, what must be dropped."""
+        sound: list[bytes] = []
+        positions: list[int] = []
+
+        def keep(elements: list[bytes]) -> None:
+            sound.extend(elements)
+            positions.extend(range(self.elements, self.elements + len(elements)))
+            self.elements += len(elements)
+
+        parts = _parts(text)
+        number = 0
+        while number < len(parts):
+            part = text[parts[number][0] : parts[number][1]].strip().strip(b",").strip()
+            last = number == len(parts) - 1
+            number += 1
+            if (elements := self._elements(part)) is not None:
+                keep(elements)
+                continue
+            if (ended := self._end_within(part)) is not None:
+                elements, offset = ended
+                keep(elements)
+                self.closed = True
+                self.tail = text[text.index(part[offset:], parts[number - 1][0]) :]
+                break
+            joined = self._joined(text, parts, number - 1)
+            if joined is not None:
+                elements, number = joined
+                keep(elements)
+                continue
+            self._drop(part, last and at_end)
+        if sound:
+            whole = b",".join(sound)
+            yield Batch(text=whole, events=_LIST.decode(b"[" + whole + b"]"), positions=np.array(positions, np.uint32))
+
+    def _drop(self, part: bytes, cut_by_end: bool) -> None:
+        if not part:
+            return
+        self.elements += 1
+        if _DOCUMENT.search(part):
+            self.second_document = True
+        if cut_by_end:
+            self.lost_bytes = len(part)
+        else:
+            self.dropped += 1
+
+    def _elements(self, part: bytes) -> list[bytes] | None:
+        """The elements in a text, each sound by itself; None when it is not a list of elements."""
+        try:
+            raws = [bytes(raw) for raw in _RAWS.decode(b"[" + part + b"]")]
+        except _BROKEN:
+            fixed = repaired(part)
+            if fixed is None:
+                return None
+            for code in fixed[1]:
+                self._note_repair(code)
+            raws = [fixed[0]]
+        return [self._typed(raw) for raw in raws]
+
+    def _note_repair(self, code: str) -> None:
+        self._ledger.note(code, 1, lambda count: f"{plural(count, 'event')} {REPAIRS[code]}.")
+
+    def _typed(self, raw: bytes) -> bytes:
+        """An element without those of its values that have no possible type."""
+        try:
+            _EVENT.decode(raw)
+        except _BROKEN:
+            pass
+        else:
+            return raw
+        fixed = repaired(raw)
+        if fixed is not None and fixed[1]:
+            for code in fixed[1]:
+                self._note_repair(code)
+            raw = fixed[0]
+        try:
+            values = _OBJECT.decode(raw)
+        except _BROKEN:
+            values = {}
+        kept = {}
+        for key, value in values.items():
+            if key in _FIELDS:
+                try:
+                    _FIELDS[key].decode(value)
+                except _BROKEN:
+                    continue
+                kept[key] = value
+        self._ledger.note(
+            "odd_values", 1, lambda count: f"{plural(count, 'element')} with values of an impossible type: left out."
+        )
+        return msgspec.json.encode(kept)
+
+    def _end_within(self, part: bytes) -> tuple[list[bytes], int] | None:
+        """Elements before the end of the array inside a text, and where its closing bracket is."""
+        for count, match in enumerate(_END.finditer(part)):
+            before = part[: match.start()].strip()
+            if before and before[-1:] not in (b"}", b"l"):
+                continue
+            if count > JOINED_PARTS:
+                return None
+            elements = self._elements(before) if before else []
+            if elements is not None:
+                return elements, part.index(b"]", match.start())
+        return None
+
+    def _joined(self, text: bytes, parts: list[tuple[int, int]], first: int) -> tuple[list[bytes], int] | None:
+        """An element that holds objects in a list and was therefore cut into several parts."""
+        start = parts[first][0]
+        for last in range(first + 1, min(first + JOINED_PARTS, len(parts))):
+            whole = text[start : parts[last][1]]
+            if whole.count(b"{") == whole.count(b"}"):
+                elements = self._elements(whole)
+                if elements is not None:
+                    return elements, last + 1
+        return None
+
+
+def _scan(text: bytes, at: int, depth: int) -> tuple[int, int, bool]:
+    """Go on looking for the array of elements among the top-level keys.
+
+    Returns:
+        Where to go on (or where the array begins), how deep that is, and whether the array was found.
+    """
+    for token in _TOKEN.finditer(text, at):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+            case b'"traceEvents"' if depth == 1:
+                after = _AFTER_KEY.match(text, token.end())
+                if after is None and len(text) - token.end() < 64:
+                    return token.start(), depth, False
+                if after is not None and after[1] == b"[":
+                    return after.end(), depth, True
+        at = token.end()
+    return at, depth, False
+
+
+def _learn(text: bytes) -> bytes:
+    """What stands between two elements of this file."""
+    for match in _SEPARATOR.finditer(text[:LEARN_BYTES]):
+        try:
+            _LIST.decode(b"[" + text[: match.start() + 1] + b"]")
+        except _BROKEN:
+            continue
+        return match[1]
+    match = _SEPARATOR.search(text)
+    return match[1] if match else b",\n  "
+
+
+def _cut(text: bytes, separator: bytes) -> tuple[bytes, bytes]:
+    """Everything up to the last boundary between elements, and the rest."""
+    at = text.rfind(b"}" + separator + b"{")
+    if at >= 0:
+        return text[: at + 1], text[at + 1 + len(separator) :]
+    if len(text) > STUCK_BYTES:
+        matches = list(_SEPARATOR.finditer(text, len(text) - LEARN_BYTES))
+        if matches:
+            return text[: matches[-1].start() + 1], text[matches[-1].end() - 1 :]
+    return b"", text
+
+
+def _parts(text: bytes) -> list[tuple[int, int]]:
+    """Start and end of what stands between separators."""
+    spans = []
+    start = 0
+    for match in _SPLIT.finditer(text):
+        spans.append((start, match.start() + 1))
+        start = match.end()
+    spans.append((start, len(text)))
+    return spans

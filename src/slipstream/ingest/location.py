@@ -1,0 +1,150 @@
+"""Finds the recordings under a path."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from slipstream.model import MissingInput, NotATrace, TraceFormat
+
+TRACE_NAME = re.compile(r"\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
+TENSORBOARD_NAME = re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
+OTHER_JSON = frozenset({"run.json", "findings.json", "tables.json", "config.json", "package.json"})
+RANK = re.compile(r"(?<![a-z])rank[_\-.=]?(\d+)", re.IGNORECASE)
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """One recording that was found: a trace file, or one rank of a run folder."""
+
+    path: str
+    """The trace file; of a run folder the folder itself."""
+    format: TraceFormat
+    rank: int | None = None
+    """Rank by the name of the file or folder; None where the name tells none."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path names something behind fsspec, such as ``s3://bucket/trace.json.gz``."""
+    return "://" in path
+
+
+def locate(path: str | Path) -> list[Recording]:
+    """Find the recordings under a path.
+
+    Args:
+        path: trace file, TensorBoard log directory, run folder or directory of ranks; local, or remote as an
+            fsspec address.
+    Returns:
+        The recordings in the order of their ranks, then of their names; at least one.
+    Raises:
+        MissingInput: nothing is there.
+        NotATrace: a directory without a trace.
+    """
+    place = _Remote(str(path)) if is_remote(str(path)) else _Local(str(path))
+    if place.is_file():
+        if str(path).endswith(".tmp"):
+            raise NotATrace(f"{path} is a trace that was never finished: the job died while writing. Record it again.")
+        return [Recording(path=str(path), format="kineto", rank=_rank(str(path)))]
+    if not place.is_dir():
+        if place.exists(f"{path}.tmp"):
+            raise NotATrace(f"{path} is missing; {path}.tmp shows that the job died while writing it. Record it again.")
+        raise MissingInput(f"nothing is at {path}: check the path.")
+    files = place.files()
+    if "run.json" in files:
+        return _run_folder(str(path), files)
+    runs = sorted({name.split("/")[0] for name in files if name.endswith("/run.json") and name.count("/") == 1})
+    if runs:
+        newest = f"{str(path).rstrip('/')}/{runs[-1]}"
+        raise NotATrace(f"{path} holds {len(runs)} run folders: name one of them, such as {newest}.")
+    traces = [name for name in files if TRACE_NAME.search(name) and name.split("/")[-1] not in OTHER_JSON]
+    tensorboard = [name for name in traces if TENSORBOARD_NAME.search(name)]
+    found = tensorboard or [name for name in traces if place.looks_like_trace(name)]
+    if not found:
+        left = next((name for name in files if name.endswith(".json.tmp")), None)
+        if left:
+            raise NotATrace(f"{path} holds only {left}: the job died while writing its trace. Record it again.")
+        raise NotATrace(f"{path} holds no trace: name a directory with *.pt.trace.json(.gz) files or a single trace.")
+    format_: TraceFormat = "tensorboard_dir" if tensorboard else "kineto"
+    recordings = [Recording(path=place.join(name), format=format_, rank=_rank(name)) for name in found]
+    return sorted(recordings, key=_order)
+
+
+def _run_folder(path: str, files: Iterable[str]) -> list[Recording]:
+    matches = (re.match(r"rank(\d+)/", name) for name in files)
+    ranks = sorted({int(match[1]) for match in matches if match})
+    if not ranks:
+        raise NotATrace(
+            f"{path} is a run folder without a recording: the job ended before anything was measured. Run it again."
+        )
+    return [Recording(path=path, format="run_folder", rank=rank) for rank in ranks]
+
+
+def _rank(name: str) -> int | None:
+    found = RANK.findall(name)
+    return int(found[-1]) if found and len(found[-1]) < 9 else None
+
+
+def _order(recording: Recording) -> tuple[bool, int, str]:
+    return recording.rank is None, recording.rank or 0, recording.path
+
+
+class _Local:
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    def is_file(self) -> bool:
+        return self.path.is_file()
+
+    def is_dir(self) -> bool:
+        return self.path.is_dir()
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def files(self) -> list[str]:
+        return sorted(file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file())
+
+    def join(self, name: str) -> str:
+        return str(self.path / name)
+
+    def looks_like_trace(self, name: str) -> bool:
+        """Whether it can be a trace at all: empty files and other JSON beside traces are passed over."""
+        file = self.path / name
+        return file.stat().st_size > 0 and not _is_small_other_json(file)
+
+
+def _is_small_other_json(file: Path) -> bool:
+    if file.stat().st_size > 1_000_000 or file.suffix != ".json":
+        return False
+    text = file.read_bytes()
+    return text.lstrip()[:1] in (b"{", b"[") and b'"ph"' not in text and b"traceEvents" not in text
+
+
+class _Remote:
+    def __init__(self, path: str) -> None:
+        import fsspec
+
+        self.path = path
+        self.system, self.root = fsspec.core.url_to_fs(path)
+        self.protocol = path.split("://")[0]
+
+    def is_file(self) -> bool:
+        return bool(self.system.isfile(self.root))
+
+    def is_dir(self) -> bool:
+        return bool(self.system.isdir(self.root))
+
+    def exists(self, path: str) -> bool:
+        return bool(self.system.exists(path))
+
+    def files(self) -> list[str]:
+        found: list[Any] = self.system.find(self.root)
+        return sorted(str(PurePosixPath(file).relative_to(self.root)) for file in found)
+
+    def join(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/{name}"
+
+    def looks_like_trace(self, name: str) -> bool:
+        return int(self.system.size(f"{self.root.rstrip('/')}/{name}") or 0) > 0
