@@ -194,14 +194,14 @@ def _times(batch: Batch) -> pl.DataFrame:
 
 
 def _decoded(shape: type[Args], raws: Sequence[Raw]) -> list[Args]:
+    wanted: Any = list[shape | None]  # type: ignore[valid-type]
+    found: list[Args | None]
     try:
-        found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=list[shape | None])  # type: ignore[valid-type]
+        found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=wanted)
     except (msgspec.DecodeError, RecursionError):
         found = [lenient(shape, bytes(raw)) for raw in raws]
-    if None in found:
-        nothing = shape()
-        return [args if args is not None else nothing for args in found]
-    return found
+    nothing = shape()
+    return [nothing if args is None else args for args in found]
 
 
 def text_of(value: Number) -> str | None:

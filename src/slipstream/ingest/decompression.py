@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
 import zstandard
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -15,9 +15,6 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 
 class _Decompressor(Protocol):
-    eof: bool
-    unused_data: bytes
-
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
@@ -60,7 +57,7 @@ class Decompression:
             for piece in self._members():
                 given += len(piece)
                 yield piece
-        except isal_zlib.error:
+        except igzip_lib.IsalError:  # type: ignore[misc]  # its stub declares no base
             yield from self._salvage(given)
 
     def _members(self) -> Iterator[bytes]:
@@ -107,7 +104,7 @@ class Decompression:
     def _zstd(self) -> Iterator[bytes]:
         data = self._read()
         while data:
-            frame: _Decompressor = zstandard.ZstdDecompressor().decompressobj(write_size=PIECE_BYTES)
+            frame = zstandard.ZstdDecompressor().decompressobj(write_size=PIECE_BYTES)
             while data and not frame.eof:
                 try:
                     piece = frame.decompress(data)

@@ -56,7 +56,7 @@ def top_level(header: bytes, tail: bytes, ledger: Ledger) -> dict[str, Any]:
     try:
         values = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        ledger.note("damaged_description", 1, lambda _: "The values around the events are damaged: read one by one.")
+        ledger.note("damaged_description", 1, "The values around the events are damaged: read one by one.")
         return _one_by_one(text.decode(errors="replace"))
     return values if isinstance(values, dict) else {}
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from slipstream.ingest.ledger import Ledger, plural
 from slipstream.ingest.records import Event
-from slipstream.ingest.repair import repaired
+from slipstream.ingest.repair import REPAIRS, repaired
 
 BATCH_BYTES = 4 * 1024 * 1024
 LEARN_BYTES = 1024 * 1024
@@ -37,16 +37,6 @@ _EVENT = msgspec.json.Decoder(Event | None)
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELDS = {part.encode_name: msgspec.json.Decoder(part.type) for part in msgspec.structs.fields(Event)}
 _BROKEN = (msgspec.DecodeError, RecursionError)
-
-REPAIRS = {
-    "illegal_escapes": "with illegal escapes, such as a path with single backslashes: read literally",
-    "invalid_utf8": "with bytes that are not UTF-8: replaced by U+FFFD",
-    "control_characters": "with control characters in a text: kept",
-    "not_finite_numbers": "with inf or nan for a number: read as missing",
-    "raw_quotes": "with quotes inside a text that were not escaped: read up to the next key",
-    "broken_keys": "with a key that lost a quote: read nevertheless",
-    "missing_quotes": "with a text without quotes: read up to the next key",
-}
 
 
 class Batch(msgspec.Struct):
@@ -138,7 +128,7 @@ class Document:
                 return buffer[at:]
         match = _DOCUMENT.search(buffer)
         if match and b"{" in buffer[match.end() :]:
-            self._ledger.note("damaged_header", 1, lambda _: "The values before the events are damaged.")
+            self._ledger.note("damaged_header", 1, "The values before the events are damaged.")
             self.found_array = True
             self.header = buffer[: match.end()]
             return buffer[match.end() :]
@@ -329,8 +319,8 @@ def _learn(text: bytes) -> bytes:
         except _BROKEN:
             continue
         return match[1]
-    match = _SEPARATOR.search(text)
-    return match[1] if match else b",\n  "
+    first = _SEPARATOR.search(text)
+    return first[1] if first else b",\n  "
 
 
 def _cut(text: bytes, separator: bytes) -> tuple[bytes, bytes]:

@@ -78,14 +78,14 @@ def _note_damage(document: Document, data: Decompression, ledger: Ledger) -> Non
         ledger.note(
             "cut",
             1,
-            lambda _: (
+            (
                 f"The file is cut{why}: {plural(seen - bool(document.lost_bytes), 'complete event')} used{lost}; "
                 "how many more there were is not known."
             ),
             effect="cut",
         )
     elif data.damage:
-        ledger.note("damaged_compression", 1, lambda _: f"All events are there, but {data.damage}.", effect="cut")
+        ledger.note("damaged_compression", 1, f"All events are there, but {data.damage}.", effect="cut")
     ledger.note(
         "unreadable_elements",
         document.dropped,

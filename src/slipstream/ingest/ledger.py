@@ -11,7 +11,8 @@ Effect = Literal["none", "repair", "device_time", "cut", "lower_bound"]
 """What an issue does to the figures: nothing (a remark), a repair that leaves totals as they are, device time
 was changed or is doubtful, the file is cut, or totals are lower bounds."""
 
-Wording = Callable[[int], str]
+Wording = str | Callable[[int], str]
+"""A sentence, or what makes one of a count."""
 SMALL_SHARE = 0.01
 LARGE_SHARE = 0.10
 
@@ -35,7 +36,7 @@ class Ledger:
         Args:
             code: stable name of the kind of issue.
             count: how often it occurred this time; 0 is ignored.
-            wording: the sentence for the final count.
+            wording: the sentence, or what makes it of the final count.
             effect: what it does to the figures.
             share: device time affected, 0..1 (only for the effect ``device_time``).
         """
@@ -51,8 +52,7 @@ class Ledger:
     def integrity(self, linked_kernel_share: float | None) -> Integrity:
         """Issues and grade."""
         issues = tuple(
-            IntegrityIssue(code=code, count=entry.count, text=entry.wording(entry.count))
-            for code, entry in self._entries.items()
+            IntegrityIssue(code=code, count=entry.count, text=_worded(entry)) for code, entry in self._entries.items()
         )
         return Integrity(grade=self.grade(), issues=issues, linked_kernel_share=linked_kernel_share)
 
@@ -67,6 +67,10 @@ class Ledger:
         if "device_time" in effects:
             return "C"
         return "B" if "repair" in effects else "A"
+
+
+def _worded(entry: _Entry) -> str:
+    return entry.wording if isinstance(entry.wording, str) else entry.wording(entry.count)
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

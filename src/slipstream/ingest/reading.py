@@ -5,6 +5,7 @@ from typing import BinaryIO
 
 from slipstream.ingest.kineto import read_kineto
 from slipstream.ingest.location import Recording, is_remote, locate
+from slipstream.ingest.run_folder import read_run_folder
 from slipstream.model import BadInput, MissingInput
 from slipstream.store import Trace
 
@@ -27,8 +28,6 @@ def read(recording: Recording | str | Path) -> Trace:
             raise BadInput(f"{recording} holds {len(found)} recordings: name one of them, such as {found[0].path}.")
         recording = found[0]
     if recording.format == "run_folder":
-        from slipstream.ingest.run_folder import read_run_folder
-
         return read_run_folder(Path(recording.path), recording.rank or 0)
     try:
         with opened(recording.path) as file:

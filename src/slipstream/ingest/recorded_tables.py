@@ -9,8 +9,7 @@ from slipstream.ingest.collective_names import is_collective, operation_of
 from slipstream.ingest.columns import Columns
 from slipstream.ingest.durations import device_durations, host_durations, placed
 from slipstream.ingest.ledger import Ledger, plural
-from slipstream.ingest.elements import REPAIRS
-from slipstream.ingest.repair import literal_path
+from slipstream.ingest.repair import ILLEGAL_ESCAPES, REPAIRS, literal_path
 from slipstream.ingest.step_marks import steps
 from slipstream.store import DECLARED
 from slipstream.store.recorded import TEXT
@@ -296,9 +295,9 @@ def _with_literal_paths(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
         if changed:
             words = frame[column].cast(pl.String)
             ledger.note(
-                "illegal_escapes",
+                ILLEGAL_ESCAPES,
                 int(words.is_in(list(changed)).sum()),
-                lambda count: f"{plural(count, 'event')} {REPAIRS['illegal_escapes']}.",
+                lambda count: f"{plural(count, 'event')} {REPAIRS[ILLEGAL_ESCAPES]}.",
             )
             frame = frame.with_columns(words.replace(changed).cast(TEXT).alias(column))
     return frame

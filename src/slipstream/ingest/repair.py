@@ -38,6 +38,17 @@ RAW_QUOTES = "raw_quotes"
 BROKEN_KEYS = "broken_keys"
 MISSING_QUOTES = "missing_quotes"
 
+REPAIRS = {
+    ILLEGAL_ESCAPES: "with illegal escapes, such as a path with single backslashes: read literally",
+    INVALID_UTF8: "with bytes that are not UTF-8: replaced by U+FFFD",
+    CONTROL_CHARACTERS: "with control characters in a text: kept",
+    NOT_FINITE: "with inf or nan for a number: read as missing",
+    RAW_QUOTES: "with quotes inside a text that were not escaped: read up to the next key",
+    BROKEN_KEYS: "with a key that lost a quote: read nevertheless",
+    MISSING_QUOTES: "with a text without quotes: read up to the next key",
+}
+"""What was the matter with an event, as the end of a sentence that begins with how many there are."""
+
 
 class _Unreadable(Exception):
     """Nothing that makes sense at this place."""
