@@ -124,9 +124,9 @@ def _measured(place: Path, ledger: Ledger) -> dict[str, pl.DataFrame]:
             found[table.name] = table.frame(frame.select(name for name in frame.columns if name in table.schema))
         except (OSError, pl.exceptions.PolarsError) as error:
             ledger.note(
-                f"unreadable_{name}",
+                f"unreadable_{table.name}",
                 1,
-                f"{name}.parquet cannot be read: {reason}",
+                f"{table.name}.parquet cannot be read: {error}",
                 effect="none",
             )
     return found
