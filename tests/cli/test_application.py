@@ -112,6 +112,23 @@ def test_own_errors_are_one_line_on_standard_error(monkeypatch: pytest.MonkeyPat
     assert capsys.readouterr().err == "slipstream: nothing is there: name another path\n"
 
 
+def test_a_defect_shows_its_traceback_and_is_not_taken_for_findings(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from slipstream import cli
+
+    def defective() -> typer.Typer:
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr("slipstream.cli.application.application", defective)
+    with pytest.raises(SystemExit) as ending:
+        cli.main()
+    assert ending.value.code == 2
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: inside" in told
+    assert "defect" in told
+
+
 def test_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     from slipstream import cli
 

@@ -23,4 +23,9 @@ def main() -> NoReturn:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception:
+        # A defect: its traceback is what a report needs, but Python's own status 1 means "findings" here.
+        sys.excepthook(*sys.exc_info())
+        print("slipstream: this is a defect of slipstream; please report it with the lines above", file=sys.stderr)
+        sys.exit(2)
     sys.exit(0)
