@@ -1,0 +1,117 @@
+"""Names of Python rows taken apart, and whose code each is."""
+
+import re
+from typing import Literal
+
+import msgspec
+import polars as pl
+
+from slipstream.analysis.known_packages import (
+    AMBIGUOUS_PACKAGES,
+    KNOWN_FILES,
+    KNOWN_PACKAGES,
+    STANDARD_DIRECTORIES,
+    STANDARD_FILES,
+)
+from slipstream.store import Tables
+
+_FRAME = re.compile(r"\s*(?P<file>.+?)\((?P<line>-?\d+)\): (?P<function>.*\S)\s*", re.S)
+_MODULE = re.compile(r"nn\.Module: (?P<module>.+)", re.S)
+_INSTALLED = re.compile(
+    r"(^|/)(site-packages|dist-packages)/"
+    r"|(^|/)lib(32|64)?/python\d(\.\d+)?t?/"
+    r"|(^|/)python\d{2,3}\.zip/"
+)
+_WINDOWS_LIBRARY = re.compile(r"^[A-Z]:/.*?/lib/(?P<rest>.+)$", re.I)
+_GENERATED = re.compile(r"(^|/)(torchinductor_[^/]*|torch_compile_debug|\.triton|triton_cache|torch_extensions)/")
+_CELL = re.compile(r"^<(ipython-input|stdin)")
+"""Code in angle brackets that somebody typed; all other such code is made by libraries."""
+_ALWAYS_LIBRARY = frozenset({"torch", "functorch", "triton", "slipstream"})
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """A call on a Python stack; ``file`` and ``line`` are None for built-ins and modules."""
+
+    file: str | None
+    line: int | None
+    function: str
+    kind: Literal["user", "library", "builtin", "module"]
+
+
+def build(tables: Tables) -> pl.DataFrame:
+    """Fill the table ``frames``."""
+    names = tables["python"]["name"].unique().cast(pl.String).drop_nulls().sort()
+    frames = [classify(name, tables.trace.packages) for name in names]
+    return pl.DataFrame(
+        {
+            "name": names,
+            "file": [frame.file for frame in frames],
+            "line": [frame.line for frame in frames],
+            "function": [frame.function for frame in frames],
+            "kind": [frame.kind for frame in frames],
+        },
+        schema={"name": pl.String, "file": pl.String, "line": pl.Int32, "function": pl.String, "kind": pl.String},
+    )
+
+
+def classify(name: str, packages: frozenset[str] | None = None) -> Frame:
+    """Take one frame apart.
+
+    Args:
+        name: ``file(line): function``, ``<built-in ...>`` or ``nn.Module: Name_0``.
+        packages: top-level names of what was installed where it was recorded; None or empty: not known, then a
+            table of well-known packages is used.
+    """
+    module = _MODULE.fullmatch(name)
+    if module:
+        return Frame(file=None, line=None, function=module["module"], kind="module")
+    frame = _FRAME.fullmatch(name)
+    if not frame:
+        return Frame(file=None, line=None, function=name, kind="builtin")
+    file, line = frame["file"], int(frame["line"])
+    kind: Literal["user", "library"] = "user" if is_users(file, packages) else "library"
+    return Frame(file=file, line=line if line >= 0 else None, function=frame["function"], kind=kind)
+
+
+def is_users(file: str, packages: frozenset[str] | None = None) -> bool:
+    """Whether a file holds the user's own code: everything does that is not known to belong to somebody else.
+
+    Args:
+        file: path as a recording writes it: whole, or without the prefix under which Python found it.
+        packages: as for ``classify``.
+    """
+    path = file.replace("\\", "/")
+    while path.startswith("./"):
+        path = path[2:]
+    if path.startswith("<"):
+        return bool(_CELL.match(path))
+    if _INSTALLED.search(path) or _GENERATED.search(path):
+        return False
+    windows = _WINDOWS_LIBRARY.match(path)
+    if windows:
+        return not _is_standard(windows["rest"])
+    if path.startswith("/") or re.match(r"[A-Za-z]:/", path):
+        return True
+    return not _is_standard(path) and not _is_known(path, packages)
+
+
+def _is_standard(path: str) -> bool:
+    first, _, rest = path.partition("/")
+    return first in STANDARD_DIRECTORIES if rest else _without_suffix(first) in STANDARD_FILES
+
+
+def _is_known(path: str, packages: frozenset[str] | None) -> bool:
+    first, _, rest = path.partition("/")
+    top = first if rest else _without_suffix(first)
+    if packages:
+        return top in packages or top in _ALWAYS_LIBRARY
+    if not rest:
+        return top in KNOWN_FILES
+    if first in AMBIGUOUS_PACKAGES:
+        inside = _without_suffix(rest)
+        return any(inside == known or inside.startswith(f"{known}/") for known in AMBIGUOUS_PACKAGES[first])
+    return first in KNOWN_PACKAGES
+
+
+def _without_suffix(path: str) -> str:
+    return re.sub(r"\.py[cdwx]?$", "", path)
