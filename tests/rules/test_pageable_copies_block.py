@@ -70,6 +70,23 @@ def test_copies_beside_computation_are_dismissed(recording, check):
     assert "1 pageable upload" in verdict.reason
 
 
+@pytest.mark.parametrize(("lost_us", "fires"), [(1_010, True), (990, False)])
+def test_below_one_per_cent_they_are_told_as_harmless(recording, check, lost_us, fires):
+    lost = {**sync(5, 0), "dur_ns": lost_us * 1000}
+    (verdict,) = check(
+        "INP003",
+        recording(
+            copies=[copy(1, 10, 20)],
+            device_work=[kernel(0, 100)],
+            blocking_calls=[call(5, 1, 9, 22)],
+            idle_spans=[lost],
+        ),
+    )
+    assert isinstance(verdict, Dismissal) is not fires
+    if not fires:
+        assert "held the host for 22.0 ms in all, most in train.py:12, but cost the GPU only 990 µs" in verdict.reason
+
+
 def test_pinned_copies_are_fine(recording, check):
     assert check("INP003", recording(copies=[copy(1, 10, 20, pageable=False)])) == []
 

@@ -78,7 +78,21 @@ def test_no_gap_no_finding(recording, check, code, explicit, kind):
     tables = recording(ops=OPS, blocking_calls=calls, idle_spans=[idle(None, 40, "loader")])
     (verdict,) = check(code, tables)
     assert isinstance(verdict, Dismissal)
-    assert "a step, none of them with a gap" in verdict.reason
+    assert "a step held the host for 8.00 ms in all" in verdict.reason
+    assert "log (train.py:50)" in verdict.reason
+    assert "none of them with a gap behind it" in verdict.reason
+
+
+@pytest.mark.parametrize(("lost_us", "fires"), [(1_010, True), (990, False)])
+@pytest.mark.parametrize(
+    ("code", "explicit", "kind"), [("SYN001", False, "read_back"), ("SYN002", True, "synchronize")]
+)
+def test_gaps_below_one_per_cent_are_told_as_harmless(recording, check, code, explicit, kind, lost_us, fires):
+    lost = {**idle(10, 0), "dur_ns": lost_us * 1000}
+    (verdict,) = check(code, recording(ops=OPS, blocking_calls=[call(10, kind, explicit=explicit)], idle_spans=[lost]))
+    assert isinstance(verdict, Dismissal) is not fires
+    if not fires:
+        assert "only 990 µs" in verdict.reason
 
 
 @pytest.mark.parametrize("code", ["SYN001", "SYN002"])

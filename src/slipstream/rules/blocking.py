@@ -3,8 +3,9 @@
 import polars as pl
 
 from slipstream.model import Evidence
+from slipstream.rules.places import WORTH_SHARE, dominant_place, spoken
 from slipstream.rules.scope import Scope
-from slipstream.rules.wording import duration
+from slipstream.rules.wording import duration, per_step, percent
 from slipstream.store import Tables
 
 
@@ -34,6 +35,26 @@ def blocking_costs(tables: Tables, scope: Scope) -> pl.DataFrame:
         .with_columns(pl.col("cost_ns").fill_null(0), pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
         .sort("ts_ns")
     )
+
+
+def harmless(calls: pl.DataFrame, cost_ns: int, noun: str, scope: Scope) -> str | None:
+    """Why calls that wait are not worth changing; None when they are.
+
+    Args:
+        calls: rows of ``blocking_costs``, one at least.
+        cost_ns: what they cost.
+        noun: what they are called.
+    """
+    if scope.share(cost_ns) >= WORTH_SHARE:
+        return None
+    place = dominant_place(calls, "dur_ns")
+    held = (
+        f"{per_step(calls.height, scope.steps, noun)} held the host for {duration(int(calls['dur_ns'].sum()))} in all"
+        f"{f', most in {spoken(place)}' if place else ''}"
+    )
+    if not cost_ns:
+        return f"{held}; none of them with a gap behind it: the {scope.worker} had work, or waited for something else"
+    return f"{held}, but cost the {scope.worker} only {duration(cost_ns)} ({percent(scope.share(cost_ns))} of the time)"
 
 
 def evidence_of_calls(rows: pl.DataFrame, worker: str, count: int = 3) -> list[Evidence]:

@@ -60,6 +60,12 @@ def _entry(rows: pl.DataFrame, cost: str, elsewhere: int) -> PlaceCost:
     )
 
 
+def spoken(location: Location) -> str:
+    """A place within a sentence: ``train.py:42``, or ``main (train.py:40)`` when only the def is known."""
+    at = f"{location.file}:{location.line}"
+    return f"{location.function} ({at})" if location.precision == "function" else at
+
+
 def dominant_place(rows: pl.DataFrame, cost: str) -> Location | None:
     """The place that causes more than half of the cost, or None.
 

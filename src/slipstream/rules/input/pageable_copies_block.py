@@ -7,7 +7,7 @@ import polars as pl
 
 from slipstream.analysis.painting import outside, paint
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
-from slipstream.rules.blocking import blocking_costs
+from slipstream.rules.blocking import blocking_costs, harmless
 from slipstream.rules.places import PLACE, PlaceCost, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
@@ -72,13 +72,12 @@ class PageableCopiesBlock(Rule):
         rows = _costs(tables, scope, uploads.filter(pl.col("pageable")))
         if not rows.height:
             return []
-        if not int(rows["cost_ns"].sum()):
-            return [
-                self.dismissal(
-                    f"{per_step(rows.height, scope.steps, 'pageable upload')}, but the {scope.worker} computed during "
-                    "all of them and never waited for one"
-                )
-            ]
+        cost = int(rows["cost_ns"].sum())
+        reason = harmless(
+            rows.with_columns(dur_ns=pl.max_horizontal("dur_ns", "held_ns")), cost, "pageable upload", scope
+        )
+        if reason:
+            return [self.dismissal(reason)]
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
 
     def fix(self, finding: Finding) -> Fix:
@@ -119,12 +118,16 @@ def _costs(tables: Tables, scope: Scope, copies: pl.DataFrame) -> pl.DataFrame:
         blocking_costs(tables, scope)
         .filter(pl.col("copy_event").is_not_null())
         .group_by("copy_event")
-        .agg(pl.col("cost_ns").sum().alias("idle_ns"), pl.col(*PLACE).drop_nulls().first())
+        .agg(
+            pl.col("cost_ns").sum().alias("idle_ns"),
+            pl.col("dur_ns").sum().alias("held_ns"),
+            pl.col(*PLACE).drop_nulls().first(),
+        )
     )
     return (
         copies.with_columns(exposed_ns=_exposed_ns(tables, copies), name=pl.col("name").cast(pl.String))
         .join(calls, left_on="event", right_on="copy_event", how="left")
-        .with_columns(pl.col("idle_ns").fill_null(0))
+        .with_columns(pl.col("idle_ns", "held_ns").fill_null(0))
         .with_columns(cost_ns=pl.col("exposed_ns") + pl.col("idle_ns"))
     )
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import polars as pl
 
 from slipstream.model import Dismissal, Finding, Fix
-from slipstream.rules.blocking import blocking_costs, evidence_of_calls
+from slipstream.rules.blocking import blocking_costs, evidence_of_calls, harmless
 from slipstream.rules.places import PlaceCost, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
@@ -59,13 +59,9 @@ class ExplicitSynchronize(Rule):
         rows = rows.filter(pl.col("kind").is_in(["synchronize", "event"]) & pl.col("explicit"))
         if not rows.height:
             return []
-        if not int(rows["cost_ns"].sum()):
-            return [
-                self.dismissal(
-                    f"{per_step(rows.height, scope.steps, 'explicit synchronization')}, none of them with a gap behind "
-                    f"it: the {scope.worker} had work, or waited for something else"
-                )
-            ]
+        reason = harmless(rows, int(rows["cost_ns"].sum()), "explicit synchronization", scope)
+        if reason:
+            return [self.dismissal(reason)]
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
 
     def fix(self, finding: Finding) -> Fix:
