@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from slipstream.analysis.busy import busy_of_window
+from slipstream.analysis.nesting import nesting_of
 from slipstream.analysis.painting import Longs, complement, covered
 from slipstream.analysis.places import Places
 from slipstream.analysis.step_marks import step_at
@@ -30,8 +31,7 @@ def build(tables: Tables) -> pl.DataFrame:
     if not runtime.height:
         raise NotEnoughData("no runtime rows: record with activities=[CPU, CUDA] on a machine with a device")
     calls = _waiting(_with_copies(tables, runtime)).sort("ts_ns")
-    ops = tables["op_tree"].join(tables["ops"].select("event", "ts_ns", "dur_ns"), on="event")
-    calls = calls.with_columns(op_event=_innermost(ops, calls))
+    calls = calls.with_columns(op_event=_op_around(tables, calls))
     calls = _read_backs(calls)
     places = Places(tables)
     return calls.select(
@@ -78,21 +78,10 @@ def _waiting(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(kind=kind).filter(pl.col("kind").is_not_null() | is_copy)
 
 
-def _innermost(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
+def _op_around(tables: Tables, calls: pl.DataFrame) -> pl.Series:
     """The innermost op around each call on its thread, or null."""
-    found = np.full(calls.height, -1, np.int64)
-    where = calls.with_row_index("place")
-    for (thread,), mine in where.group_by("thread"):
-        rows = ops.filter(pl.col("thread") == thread).sort("depth")
-        position = mine["ts_ns"].to_numpy()
-        for (_,), level in rows.group_by("depth", maintain_order=True):
-            spans = level.sort("ts_ns")
-            begin = spans["ts_ns"].to_numpy()
-            index = np.searchsorted(begin, position, side="right") - 1
-            safe = np.maximum(index, 0)
-            hit = (index >= 0) & (position < begin[safe] + spans["dur_ns"].to_numpy()[safe])
-            found[mine["place"].to_numpy()[hit]] = spans["event"].to_numpy()[safe[hit]]
-    return pl.Series(found).replace(-1, None).cast(pl.UInt32)
+    index = nesting_of(tables.trace, "ops").innermost(calls["thread"], calls["ts_ns"])
+    return tables["ops"]["event"].gather(pl.Series(index).replace(-1, None))
 
 
 def _read_backs(calls: pl.DataFrame) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from slipstream.analysis.device_work import analysed_device
 from slipstream.analysis.painting import Painted, layer, nothing, outside, paint
 from slipstream.store import Tables
 

@@ -1,8 +1,9 @@
 """Why the device (on CPU training: the main thread outside ops) was idle: one root cause for every nanosecond.
 
 A gap on the device ends when work starts. If that work was launched before the gap began, it waited on the device's
-side. Otherwise the host was late, and what the launching thread did until the launch is the cause (where that thread
-shows nothing, what the main thread did).
+side: for its scheduling, or for something the recording does not show; where the main thread sat in a blocking call
+meanwhile, that call is named, as inferred. Otherwise the host was late, and what the launching thread did until the
+launch is the cause (where that thread shows nothing, what the main thread did).
 
 A host that waits for the device loses its lead: had it not waited, it would have been as far ahead as the wait was
 long. So after a blocking call, later launch and host gaps count as ``sync`` until the time that the call spent
@@ -38,6 +39,8 @@ SILENT = 103
 """Label of a moment for which no row tells what the host did."""
 QUEUED = 104
 """Label of a gap before work that had been launched already."""
+QUEUED_WAITING = 105
+"""Label of such a gap while the main thread waited for the device in a blocking call."""
 SHORT_NS = 50_000
 """Between ops that launch work, Python and framework time up to this is part of launching op by op;
 queued work that starts within it waited for no more than the device's own scheduling."""
@@ -95,9 +98,10 @@ def _gaps(tables: Tables, idle: Painted, main_thread: int | None) -> _Gaps:
 def _pieces_on_device(tables: Tables, gaps: _Gaps, activity: ThreadActivity) -> tuple[Painted, Longs]:
     """Cut every gap by what the host did; the thread that was looked at, per piece."""
     late_end = np.clip(gaps.launched, gaps.start, gaps.end)
-    parts: list[Painted] = [paint(late_end, gaps.end, QUEUED)]
-    threads: list[Longs] = [gaps.thread[gaps.end > late_end]]
     main = cast("int | None", tables.row("window")["main_thread"])
+    queued = _queued(paint(late_end, gaps.end, QUEUED), nothing() if main is None else activity.on_thread(main))
+    parts: list[Painted] = [queued]
+    threads: list[Longs] = [np.full(len(queued), -1 if main is None else main, np.int64)]
     for thread in np.unique(gaps.thread):
         mine = gaps.thread == thread
         late = paint(gaps.start[mine], late_end[mine], SILENT)
@@ -112,6 +116,14 @@ def _pieces_on_device(tables: Tables, gaps: _Gaps, activity: ThreadActivity) -> 
         threads.append(np.full(len(filled), thread, np.int64))
     order = np.argsort(np.concatenate([part.start for part in parts]), kind="stable")
     return merge(parts), np.concatenate(threads)[order]
+
+
+def _queued(gaps: Painted, main: Painted) -> Painted:
+    """Gaps before launched work; long ones are cut by the blocking calls of the main thread."""
+    long = gaps.end - gaps.start > SHORT_NS
+    waiting, _ = inside(main.take(main.label == WAITING), gaps.take(long))
+    waiting = msgspec.structs.replace(waiting, label=np.full(len(waiting), QUEUED_WAITING))
+    return merge([waiting, outside(gaps, waiting)])
 
 
 def _waits(tables: Tables, idle: Painted, window_end: int) -> pl.DataFrame:
@@ -129,11 +141,12 @@ def _settle(pieces: Painted, waits: pl.DataFrame) -> tuple[Painted, npt.NDArray[
     """Turn what threads did into causes, spending the time lost in blocking calls on the gaps after them."""
     length = pieces.end - pieces.start
     queued = pieces.label == QUEUED
-    label = np.where(pieces.label == WAITING, LABEL["sync"], pieces.label)
+    waited = np.isin(pieces.label, (WAITING, QUEUED_WAITING))
+    label = np.where(waited, LABEL["sync"], pieces.label)
     label = np.where(queued, np.where(length <= SHORT_NS, LABEL["launch"], LABEL["unattributed"]), label)
     label = np.where(label == DISPATCH, LABEL["launch"], label)
     vague = (label == PYTHON) | (label == SILENT)
-    inferred = label == SILENT
+    inferred = (label == SILENT) | (pieces.label == QUEUED_WAITING)
     label = np.where(vague, np.where(length <= SHORT_NS, LABEL["launch"], LABEL["host"]), label)
     open_to_sync = ~queued & ((label == LABEL["launch"]) | (label == LABEL["host"]))
     settled = msgspec.structs.replace(pieces, label=label)

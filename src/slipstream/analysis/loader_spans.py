@@ -38,10 +38,10 @@ def build(tables: Tables) -> pl.DataFrame:
         raise NotEnoughData("no host rows in this recording: record with activities=[CPU, CUDA]")
     measured = _measured(tables)
     sources = {"annotation": _annotations(tables), "python": _python(tables), "measured": measured}
-    rows = pl.concat([rows.with_columns(source=pl.lit(name)) for name, rows in sources.items() if rows.height] or [])
+    rows = pl.concat([rows.with_columns(source=pl.lit(name)) for name, rows in sources.items()])
+    if not rows.height:
+        return rows
     kept = [_best(part) for _, part in rows.group_by("thread")]
-    if not kept:
-        return pl.DataFrame()
     spans = _with_statements(pl.concat(kept).sort("start_ns"), measured)
     return spans.with_columns(idle_ns=_idle_inside(tables, spans), step=step_at(tables, spans["start_ns"].to_numpy()))
 
@@ -64,11 +64,11 @@ def _located(tables: Tables, rows: pl.DataFrame) -> pl.DataFrame:
     finder = Places(tables)
     places = finder.around(rows["thread"].to_numpy(), rows["ts_ns"].to_numpy())
     if places["line"].null_count() == places.height:
-        spans = rows.select("thread", "ts_ns", pl.col("ts_ns") + pl.col("dur_ns")).iter_rows()
+        spans = rows.select("thread", "ts_ns", end=pl.col("ts_ns") + pl.col("dur_ns")).iter_rows()
         found = [finder.loader_statement(thread, start, end) or {} for thread, start, end in spans]
         places = pl.DataFrame([{key: place.get(key) for key in PLACE} for place in found], schema=PLACE)
     located = rows.rename({"ts_ns": "start_ns"}).select("start_ns", "dur_ns", "thread", "single_process")
-    return located.with_columns(places).cast(dict(COLUMNS))
+    return located.with_columns(places).select(pl.col(name).cast(dtype) for name, dtype in COLUMNS.items())
 
 
 def _measured(tables: Tables) -> pl.DataFrame:
@@ -90,7 +90,7 @@ def _measured(tables: Tables) -> pl.DataFrame:
             "function",
             pl.when(pl.col("line").is_not_null()).then(pl.lit("statement")).alias("precision"),
         )
-        .cast(dict(COLUMNS))
+        .select(pl.col(name).cast(dtype) for name, dtype in COLUMNS.items())
     )
 
 

@@ -3,12 +3,11 @@
 import functools
 import re
 
-import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from slipstream.analysis.frames import classify
-from slipstream.analysis.painting import Longs
+from slipstream.analysis.nesting import Longs, Nesting, nest
 from slipstream.store import Tables
 
 PLACE = {"file": pl.String(), "line": pl.Int32(), "function": pl.String(), "precision": pl.String()}
@@ -24,7 +23,7 @@ class Places:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._user_calls = functools.cache(self._user_calls_on)
+        self._user_calls = functools.cache(self._user_calls_once)
 
     def of_calls(self, calls: pl.DataFrame) -> pl.DataFrame:
         """Places of runtime calls: that of the op around each, else the innermost user frame around it.
@@ -50,16 +49,15 @@ class Places:
             ]
         )
 
-    def around(self, thread: npt.NDArray[np.integer], position: Longs) -> pl.DataFrame:
+    def around(self, thread: npt.ArrayLike, position: Longs) -> pl.DataFrame:
         """The innermost user function around each moment, by Python rows.
 
         Returns:
             Columns file, line (of the def), function, precision; null where no user frame is known.
         """
-        names: list[str | None] = [None] * len(position)
-        for place, (who, when) in enumerate(zip(thread.tolist(), position.tolist(), strict=True)):
-            names[place] = self._innermost(who, when)
-        found = pl.DataFrame({"name": names}, schema={"name": pl.String})
+        rows, nesting = self._user_calls()
+        index = pl.Series(nesting.innermost(thread, position)).replace(-1, None)
+        found = pl.DataFrame({"name": rows["name"].cast(pl.String).gather(index)})
         frames = self._tables["frames"].select(pl.col("name").cast(pl.String), "file", "line", "function")
         located = found.join(frames, on="name", how="left", maintain_order="left").with_columns(
             precision=pl.when(pl.col("line").is_not_null()).then(pl.lit("function"))
@@ -87,25 +85,8 @@ class Places:
                     return {"file": taken.file, "line": taken.line, "function": taken.function, "precision": "function"}
         return None
 
-    def _innermost(self, thread: int, position: int) -> str | None:
-        start, end, parent, names = self._user_calls(thread)
-        place = int(np.searchsorted(start, position, side="right")) - 1
-        while place >= 0 and end[place] <= position:
-            place = int(parent[place])
-        return names[place] if place >= 0 else None
-
-    def _user_calls_on(self, thread: int) -> tuple[Longs, Longs, Longs, list[str]]:
-        """Calls of the user's functions on a thread by start, each with the call around it (-1: none)."""
+    def _user_calls_once(self) -> tuple[pl.DataFrame, Nesting]:
+        """Calls of the user's functions, and how they lie inside each other."""
         user = self._tables["frames"].filter(pl.col("kind") == "user")["name"]
-        rows = self._tables["python"].filter((pl.col("thread") == thread) & pl.col("name").is_in(user.implode()))
-        rows = rows.sort("ts_ns", "dur_ns", descending=[False, True])
-        start: Longs = rows["ts_ns"].to_numpy()
-        end: Longs = start + rows["dur_ns"].to_numpy()
-        parent = np.full(len(start), -1, np.int64)
-        stack: list[int] = []
-        for place in range(len(start)):
-            while stack and end[stack[-1]] <= start[place]:
-                stack.pop()
-            parent[place] = stack[-1] if stack else -1
-            stack.append(place)
-        return start, end, parent, rows["name"].cast(pl.String).to_list()
+        rows = self._tables["python"].filter(pl.col("name").is_in(user.implode()))
+        return rows, nest(rows["thread"], rows["ts_ns"], rows["ts_ns"] + rows["dur_ns"], rows["python_id"].fill_null(0))
