@@ -140,3 +140,17 @@ def test_it_saves_no_more_than_the_host_waits(recording, check):
 def test_it_cannot_tell_without_ops(recording, check):
     with pytest.raises(NotEnoughData, match="no host ops"):
         check("CMP001", recording())
+
+
+@pytest.mark.parametrize("op_name", ["aten::dropout", "aten::bernoulli_"])
+def test_on_a_cpu_dropout_rules_the_fused_kernel_out(recording, check, op_name):
+    ops = [*attention(), op(9, op_name, 20)]
+    (verdict,) = check("CMP001", on_cpu(recording, ops))
+    assert isinstance(verdict, Dismissal)
+    assert "no dropout" in verdict.reason
+    (finding,) = check("CMP001", recording(device="Some GPU", ops=ops, op_tree=tree(ops)))
+    assert finding.cost_ns == 10 * MS
+
+
+def test_dropout_elsewhere_does_not_matter(recording, check):
+    assert not isinstance(check("CMP001", on_cpu(recording, [*attention(), op(9, "aten::dropout", 30)]))[0], Dismissal)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from slipstream.model import Dismissal, Evidence, Finding, Fix, FixClass, Location, NotEnoughData
+from slipstream.rules.scope import device_scope
 from slipstream.store import DECLARED, Tables
 
 HEADINGS = ("What it detects", "Why it costs time", "Fix", "When not to", "Source")
@@ -25,6 +26,8 @@ class Rule(ABC):
     fix_class: ClassVar[FixClass]
     changes_random_stream: ClassVar[bool] = False
     status: ClassVar[Literal["preview", "stable"]] = "preview"
+    needs_device: ClassVar[bool] = False
+    """Whether it only makes sense where a device did the work."""
 
     @abstractmethod
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
@@ -91,8 +94,11 @@ def require(rule: type[Rule], tables: Tables) -> None:
     """Make sure that every table and column a rule needs is there and holds something.
 
     Raises:
-        NotEnoughData: a table cannot be had, or a needed column is null throughout a table that has rows.
+        NotEnoughData: a table cannot be had, or a needed column is null throughout a table that has rows; or it
+            needs a device and there is none.
     """
+    if rule.needs_device:
+        device_scope(tables)
     for name, columns in rule.needs.items():
         frame = tables[name]
         for column in columns:

@@ -96,7 +96,8 @@ SWITCHES = Table(
         column(
             "name",
             pl.String,
-            "what: torch_threads, interop_threads, allowed_cores, anomaly_mode, matmul_precision, ...",
+            "what: torch_threads, interop_threads, allowed_cores, anomaly_mode, matmul_precision, cpu_16bit_units "
+            "(amx_bf16, avx512_bf16, ..., separated by blanks; empty: the CPU has none), ...",
         ),
         column("value", pl.String, "its value as text", missing="could not be read"),
     ),

@@ -21,6 +21,8 @@ FORWARD = ("aten::_softmax", "aten::_safe_softmax")
 BACKWARD = ("aten::_softmax_backward_data",)
 FUSED = r"scaled_dot_product|flash_attn|_flash_attention|_efficient_attention|xformers|flex_attention"
 """Attention that is one call already, whichever kernels that call chooses."""
+DROPOUT = r"^aten::(dropout|native_dropout|_fused_dropout|feature_dropout|bernoulli_?)$"
+"""Ops that draw which scores to drop."""
 OPS_BETWEEN = 40
 """A product and a softmax further apart than this many ops do not belong together; masks and casts take up to 30."""
 FUSED_PEAK_SHARE = 0.35
@@ -56,8 +58,9 @@ class UnfusedAttention(Rule):
 
     When not to
     Where the attention weights themselves are needed (`output_attentions=True`), or a mask or bias has a form that
-    fused kernels do not take: then the call falls back to separate steps. Short sequences gain little. Fused
-    dropout draws other random numbers, so single runs will not repeat number by number.
+    fused kernels do not take: then the call falls back to separate steps. On CPUs that is so for dropout, which is
+    why attention with dropout is left alone there. Short sequences gain little. Fused dropout draws other random
+    numbers, so single runs will not repeat number by number.
 
     Source
     Dao et al., "FlashAttention", NeurIPS 2022; Shah et al., "FlashAttention-3", NeurIPS 2024 (attained shares);
@@ -88,6 +91,13 @@ class UnfusedAttention(Rule):
         found = found.filter(~pl.col("fused") & (~pl.col("backward") | pl.lit(not inside.height)))
         if not found.height:
             return []
+        if not scope.on_device and _drops(tables, found):
+            return [
+                self.dismissal(
+                    f"{found.filter(~pl.col('backward')).height:,} unfused attentions with dropout: on a CPU the fused "
+                    "kernel takes no dropout, so one call would run the same steps"
+                )
+            ]
         rows = _with_costs(tables, scope, found)
         waits = host_waits_ns(tables, scope) if scope.on_device else None
         total = int(rows["cost_ns"].sum())
@@ -174,6 +184,18 @@ def _softmaxes(tables: Tables, scope: Scope) -> pl.DataFrame:
     )
     found = found.with_columns(backward=pl.col("name").is_in(BACKWARD), fused=_inside(ops, found))
     return found.filter(pl.Series([_fits(row) for row in found.iter_rows(named=True)], dtype=pl.Boolean))
+
+
+def _drops(tables: Tables, found: pl.DataFrame) -> bool:
+    """Whether dropout runs between the products of any of these attentions."""
+    drops = tables["ops"].filter(pl.col("name").cast(pl.String).str.contains(DROPOUT)).sort("ts_ns")
+    for (thread,), mine in found.group_by("thread"):
+        start = drops.filter(pl.col("thread") == thread)["ts_ns"].to_numpy()
+        first = np.searchsorted(start, mine["before_ts_ns"].to_numpy())
+        last = np.searchsorted(start, mine["after_ts_ns"].to_numpy())
+        if (last > first).any():
+            return True
+    return False
 
 
 def _inside(ops: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:

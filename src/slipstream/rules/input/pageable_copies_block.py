@@ -58,6 +58,7 @@ class PageableCopiesBlock(Rule):
     name = "pageable copies block"
     needs: ClassVar = {"window": (), "copies": (), "device_work": (), "blocking_calls": (), "idle_spans": ()}
     fix_class = "exact"
+    needs_device = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up what pageable uploads cost, by the place that makes them."""

@@ -51,6 +51,7 @@ class LaunchBoundStep(Rule):
     name = "launch-bound step"
     needs: ClassVar = {"window": (), "idle_spans": (), "device_work": ()}
     fix_class = "rounding"
+    needs_device = True
     changes_random_stream = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
@@ -68,8 +69,7 @@ class LaunchBoundStep(Rule):
         return [
             self.finding(
                 title=f"The {scope.worker} waits {percent(scope.share(lost))} of the time for launches "
-                f"({duration(lost)} in {per_step(waits.height, scope.steps, 'gap')}; "
-                f"{per_step(work.height, scope.steps, 'launch')}, half of them below {kernel})",
+                f"({duration(lost)}): {per_step(work.height, scope.steps, 'launch')}, half of them below {kernel}",
                 cost_ns=lost,
                 steps=scope.steps,
                 location=_location(tables, waits),

@@ -23,6 +23,8 @@ BATCHED_SHARE = 0.5
 """Share of launches in batched kernels from which the optimizer counts as batched, stragglers aside."""
 DISPATCH_NS = 5_000
 """The most that a call's fixed cost is taken for: calling an op on a tiny tensor takes 1 to 5 us while recorded."""
+FUSED_CALLS = 6
+"""Calls per parameter that even a fused optimizer makes on the CPU (counting the step, reading its counter)."""
 SHORTEST_QUANTILE = 0.05
 """The call of an op that is longer than only this share of them shows its fixed cost."""
 SNIPPET = """\
@@ -38,7 +40,7 @@ class OptimizerLaunchesPerParameter(Rule):
     Optimizer steps in which the same op comes 30 times and more, once for each parameter, where batched
     (`foreach`, `multi_tensor_apply`) or fused kernels would take all parameters together. On a device the cost is
     the idle time between the optimizer's kernels; on the CPU it is the time of the step outside ops plus the fixed
-    cost of each call.
+    cost of each call, less the share of calls that a fused optimizer makes as well.
 
     Why it costs time
     Adam needs about ten small ops per parameter. For a model of 200 parameters these are 2,000 calls of a few
@@ -163,11 +165,19 @@ def _is_batched(ops: pl.DataFrame, launches: pl.DataFrame | None, batched: pl.Se
 
 
 def _host_cost(ops: pl.DataFrame, steps: Painted) -> int:
-    """Time of the steps outside ops, and the fixed cost of every call, as its shortest calls show it."""
+    """Time of the steps outside ops, and the fixed cost of every call, less what a fused optimizer leaves of them."""
     leaves = ops.filter("leaf")
     fixed = pl.min_horizontal("dur_ns", pl.col("dur_ns").quantile(SHORTEST_QUANTILE).over("name"), pl.lit(DISPATCH_NS))
     inside = paint(leaves["ts_ns"].to_numpy(), (leaves["ts_ns"] + leaves["dur_ns"]).to_numpy(), 0)
-    return round(steps.total_ns - inside.total_ns + float(leaves.select(fixed.sum()).item()))
+    spent = steps.total_ns - inside.total_ns + float(leaves.select(fixed.sum()).item())
+    return round(spent * (1 - _left_by_fused(ops, len(steps))))
+
+
+def _left_by_fused(ops: pl.DataFrame, steps: int) -> float:
+    """Share of calls that a fused optimizer makes as well; the rarest op of the loop counts the parameters."""
+    counts = ops.group_by("name").len()["len"]
+    parameters = int(str(counts.filter(counts >= REPEATS * steps).min()))
+    return min(1.0, FUSED_CALLS * parameters / ops.height)
 
 
 def _device_cost(tables: Tables, launches: pl.DataFrame, scope: Scope) -> int:

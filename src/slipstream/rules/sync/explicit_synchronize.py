@@ -51,6 +51,7 @@ class ExplicitSynchronize(Rule):
     name = "explicit synchronize in the step"
     needs: ClassVar = {"window": (), "blocking_calls": (), "idle_spans": ()}
     fix_class = "exact"
+    needs_device = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up the gaps behind explicit synchronisation, by the place that asks for it."""

@@ -57,6 +57,7 @@ class ReadBackBlocks(Rule):
     name = "read-back blocks"
     needs: ClassVar = {"window": (), "blocking_calls": (), "idle_spans": ()}
     fix_class = "exact"
+    needs_device = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up the gaps behind read-backs, by the place that reads."""
