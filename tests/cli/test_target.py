@@ -4,7 +4,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from slipstream.cli.commands.run import TargetCommand
+from slipstream.cli.commands.run import TargetCommand, job_of
+from slipstream.model import BadInput
 
 JOB = ["--steps", "3", "-o", "x", "--help", "--", "-m", "y", "-q"]
 """Arguments of a script that look like slipstream's own."""
@@ -39,3 +40,17 @@ def test_a_value_is_not_taken_for_the_target() -> None:
 
 def test_a_misspelt_option_before_the_target_is_an_error_and_not_the_scripts() -> None:
     assert parsed("--step-count", "5", "train.py") == {"exit": 2}
+
+
+def test_scripts_and_modules_become_jobs() -> None:
+    script = job_of(["train.py", "--x", "-m"])
+    assert (script.target, script.is_module, script.argv) == ("train.py", False, ("--x", "-m"))
+    for target in (["-m", "pkg.train", "--x"], ["-mpkg.train", "--x"]):
+        module = job_of(target)
+        assert (module.target, module.is_module, module.argv) == ("pkg.train", True, ("--x",))
+
+
+@pytest.mark.parametrize("target", [["-m"], ["-m", ""]])
+def test_a_module_without_a_name(target: list[str]) -> None:
+    with pytest.raises(BadInput, match="name of a module"):
+        job_of(target)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,8 +26,8 @@ def run_job(job: JobSpec, format: str, quiet: bool) -> NoReturn:
     Raises:
         CannotStart: the job could not be started at all.
     """
-    outcome = launch(job)
     speaks = not quiet and speaks_for_all(os.environ)
+    outcome = launch(job, on_progress=_say if speaks else None)
     try:
         _tell(outcome, format, speaks)
     except Exception:
@@ -60,7 +60,8 @@ def _tell(outcome: Outcome, format: str, speaks: bool) -> None:
     if lines:
         lines += [facts for facts in (step_facts(folder),) if facts]
     if speaks:
-        _say([*lines, f"run folder: {folder.root}"])
+        for line in (*lines, f"run folder: {folder.root}"):
+            _say(line)
 
 
 def recorded(root: Path) -> bool:
@@ -68,6 +69,5 @@ def recorded(root: Path) -> bool:
     return any(root.glob("rank*/trace.json*"))
 
 
-def _say(lines: Sequence[str]) -> None:
-    for line in lines:
-        print(f"slipstream: {line}", file=sys.stderr)
+def _say(line: str) -> None:
+    print(f"slipstream: {line}", file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream.cli.commands.run import TargetCommand
+from slipstream.cli.commands.run import TargetCommand, job_of
 from slipstream.cli.output import Format
 from slipstream.model import MissingDependency
 
@@ -41,8 +41,7 @@ def demo(
     for module, packages in _NEEDS.items():
         if importlib.util.find_spec(module) is None:
             raise MissingDependency(f"the demo trains with {module}, which is not installed: pip install {packages}")
-    from slipstream.capture import JobSpec
     from slipstream.cli.running import run_job
 
     with importlib.resources.as_file(importlib.resources.files("slipstream.demo") / "train_bert.py") as script:
-        run_job(JobSpec(target=(str(script), *(arguments or ())), folder=output), format, quiet=False)
+        run_job(job_of([str(script), *(arguments or ())], output), format, quiet=False)

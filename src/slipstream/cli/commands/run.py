@@ -1,11 +1,13 @@
 """``slipstream run``: record a job that runs unchanged, and diagnose it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from slipstream.capture.job import STEPS, JobSpec
 from slipstream.cli.output import Format
 from slipstream.model import BadInput
 
@@ -40,10 +42,11 @@ def run(
             metavar="TARGET",
         ),
     ],
-    steps: Annotated[int, typer.Option("--steps", help="Steps to record.", min=1, metavar="N")] = 8,
+    steps: Annotated[int, typer.Option("--steps", help="Steps to record.", min=1, metavar="N")] = STEPS,
     warmup: Annotated[
-        int, typer.Option("--warmup", help="Steps to let pass before recording.", min=0, metavar="N")
-    ] = 10,
+        int | None,
+        typer.Option("--warmup", help="Steps to let pass first; without it until they are steady.", min=0, metavar="N"),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Run folder; without it a new one in slipstream-runs.", metavar="FOLDER"),
@@ -66,13 +69,42 @@ def run(
       slipstream run train.py --epochs 1
       slipstream run --steps 12 -o runs/first -m my_package.train --lr 3e-4
     """
-    if target[0].startswith("-m"):
-        # Python takes both "-m module" and "-mmodule".
-        target = ["-m", target[0][2:], *target[1:]] if len(target[0]) > 2 else target
-        if len(target) < 2:
-            raise BadInput("-m needs the name of a module: slipstream run -m my_package.train")
-    from slipstream.capture import JobSpec
     from slipstream.cli.running import run_job
 
-    job = JobSpec(target=tuple(target), folder=output, steps=steps, warmup=warmup, places=not no_places)
-    run_job(job, format, quiet)
+    run_job(job_of(target, output, warmup=warmup, steps=steps, places=not no_places), format, quiet)
+
+
+def job_of(
+    target: Sequence[str],
+    output: Path | None = None,
+    *,
+    warmup: int | None = None,
+    steps: int = STEPS,
+    places: bool = True,
+) -> JobSpec:
+    """The job that a command line names.
+
+    Args:
+        target: script and arguments, or ``-m``, module and arguments; Python also takes ``-mmodule``.
+        output: run folder; None: a new one.
+        warmup: steps before the window; None: until step times are steady.
+        steps: steps to record.
+        places: whether one further step is traced line by line.
+    Raises:
+        BadInput: the module has no name.
+    """
+    first, *rest = target
+    is_module = first.startswith("-m")
+    if is_module:
+        first, *rest = [first[2:], *rest] if len(first) > 2 else rest or [""]
+    if not first:
+        raise BadInput("-m needs the name of a module: slipstream run -m my_package.train")
+    return JobSpec(
+        target=first,
+        is_module=is_module,
+        argv=tuple(rest),
+        output=output,
+        warmup=warmup,
+        steps=steps,
+        places=places,
+    )
