@@ -31,6 +31,7 @@ from slipstream.ingest.records import (
     TextEvent,
     lenient,
 )
+from slipstream.ingest.repair import INVALID_UTF8, note_repair
 from slipstream.store.recorded import TEXT
 
 SHAPES: dict[RowKind, type[Args]] = {
@@ -136,7 +137,7 @@ class Columns:
         if kind not in SHAPES:
             return part
         shape = SHAPES[kind]
-        arguments = _decoded(shape, [event.args for event in chosen])
+        arguments = self._arguments(shape, [event.args for event in chosen])
         columns = [
             READERS.get(name, integers)(list(map(operator.attrgetter(name), arguments))).alias(name)
             for name in shape.__struct_fields__
@@ -149,6 +150,23 @@ class Columns:
             ]
             part = part.with_columns(texts(further).alias("args"))
         return part
+
+    def _arguments(self, shape: type[Args], raws: list[Raw]) -> list[Args]:
+        wanted: Any = list[shape | None]  # type: ignore[valid-type]
+        found: list[Args | None]
+        try:
+            found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=wanted)
+        except (msgspec.DecodeError, RecursionError):
+            found = [self._argument(shape, bytes(raw)) for raw in raws]
+        nothing = shape()
+        return [nothing if args is None else args for args in found]
+
+    def _argument(self, shape: type[Args], raw: bytes) -> Args:
+        # Sound JSON by now, save that texts nobody looked at yet may not be UTF-8.
+        text = raw.decode(errors="replace").encode()
+        if text != raw:
+            note_repair(INVALID_UTF8, self._ledger)
+        return lenient(shape, text)
 
     def events(self) -> pl.DataFrame:
         """All elements that have a phase and are no metadata, in the order of the file."""
@@ -191,17 +209,6 @@ def _times(batch: Batch) -> pl.DataFrame:
         if lengths is None:
             lengths = nanoseconds_of_texts([event.dur if event is not None else EMPTY for event in again])
     return pl.DataFrame({"ts_ns": starts, "dur_ns": lengths})
-
-
-def _decoded(shape: type[Args], raws: Sequence[Raw]) -> list[Args]:
-    wanted: Any = list[shape | None]  # type: ignore[valid-type]
-    found: list[Args | None]
-    try:
-        found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=wanted)
-    except (msgspec.DecodeError, RecursionError):
-        found = [lenient(shape, bytes(raw)) for raw in raws]
-    nothing = shape()
-    return [nothing if args is None else args for args in found]
 
 
 def text_of(value: Number) -> str | None:

@@ -7,6 +7,7 @@ Only a batch that does not is taken apart element by element.
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,7 +16,7 @@ from msgspec import Raw
 
 from slipstream.ingest.ledger import Ledger, plural
 from slipstream.ingest.records import Event
-from slipstream.ingest.repair import REPAIRS, repaired
+from slipstream.ingest.repair import note_repair, repaired
 
 BATCH_BYTES = 4 * 1024 * 1024
 LEARN_BYTES = 1024 * 1024
@@ -23,6 +24,7 @@ STUCK_BYTES = 16 * BATCH_BYTES
 """Where the learnt separator does not occur in that many bytes, any separator will do."""
 LONGEST_TAIL = 64 * 1024 * 1024
 JOINED_PARTS = 64
+UNFINISHED_BYTES = 256 * 1024
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _AFTER_KEY = re.compile(rb"\s*:\s*(\[|[^\s\[])")
@@ -76,6 +78,8 @@ class Document:
         """Bytes of the element that the end of the file cut."""
         self.dropped = 0
         """Elements that could not be read, other than the one at a cut."""
+        self._unfinished = b""
+        """End of a batch that was cut inside an element: it belongs to the next one."""
         self.start = b""
         """The first bytes, for telling what a file is that is no trace."""
 
@@ -94,11 +98,14 @@ class Document:
                 continue
             separator = separator or _learn(buffer)
             text, buffer = (buffer, b"") if at_end else _cut(buffer, separator)
+            self._unfinished = b""
             if text.strip():
                 yield from self._batch(text, at_end)
             if self.closed:
-                self._finish(buffer)
+                self._finish(b"," + buffer if buffer else b"")
                 return
+            if self._unfinished:
+                buffer = self._unfinished + b"," + buffer
 
     def _next(self) -> bytes | None:
         piece = next(self._pieces, None)
@@ -131,6 +138,7 @@ class Document:
             self._ledger.note("damaged_header", 1, "The values before the events are damaged.")
             self.found_array = True
             self.header = buffer[: match.end()]
+            self.second_document = self.header.count(b'"schemaVersion"') > 1
             return buffer[match.end() :]
         return b""
 
@@ -202,6 +210,10 @@ class Document:
                 elements, number = joined
                 keep(elements)
                 continue
+            rest = text[parts[number - 1][0] :]
+            if not at_end and len(rest) < UNFINISHED_BYTES and rest.count(b"{") > rest.count(b"}"):
+                self._unfinished = rest
+                break
             self._drop(part, last and at_end)
         if sound:
             whole = b",".join(sound)
@@ -211,68 +223,53 @@ class Document:
         if not part:
             return
         self.elements += 1
-        if _DOCUMENT.search(part):
-            self.second_document = True
         if cut_by_end:
             self.lost_bytes = len(part)
         else:
             self.dropped += 1
 
-    def _elements(self, part: bytes) -> list[bytes] | None:
+    def _elements(self, part: bytes, repair: bool = True) -> list[bytes] | None:
         """The elements in a text, each sound by itself; None when it is not a list of elements."""
         try:
             raws = [bytes(raw) for raw in _RAWS.decode(b"[" + part + b"]")]
         except _BROKEN:
-            fixed = repaired(part)
+            self.second_document = self.second_document or _DOCUMENT.search(part) is not None
+            fixed = repaired(part) if repair else None
             if fixed is None:
                 return None
             for code in fixed[1]:
-                self._note_repair(code)
+                note_repair(code, self._ledger)
             raws = [fixed[0]]
         return [self._typed(raw) for raw in raws]
 
-    def _note_repair(self, code: str) -> None:
-        self._ledger.note(code, 1, lambda count: f"{plural(count, 'event')} {REPAIRS[code]}.")
-
     def _typed(self, raw: bytes) -> bytes:
         """An element without those of its values that have no possible type."""
-        try:
-            _EVENT.decode(raw)
-        except _BROKEN:
-            pass
-        else:
+        if _decodes(_EVENT, raw):
             return raw
         fixed = repaired(raw)
         if fixed is not None and fixed[1]:
             for code in fixed[1]:
-                self._note_repair(code)
+                note_repair(code, self._ledger)
             raw = fixed[0]
+            if _decodes(_EVENT, raw):
+                return raw
         try:
             values = _OBJECT.decode(raw)
         except _BROKEN:
             values = {}
-        kept = {}
-        for key, value in values.items():
-            if key in _FIELDS:
-                try:
-                    _FIELDS[key].decode(value)
-                except _BROKEN:
-                    continue
-                kept[key] = value
         self._ledger.note(
             "odd_values", 1, lambda count: f"{plural(count, 'element')} with values of an impossible type: left out."
         )
+        kept = {key: value for key, value in values.items() if key in _FIELDS and _decodes(_FIELDS[key], value)}
         return msgspec.json.encode(kept)
 
     def _end_within(self, part: bytes) -> tuple[list[bytes], int] | None:
         """Elements before the end of the array inside a text, and where its closing bracket is."""
         for count, match in enumerate(_END.finditer(part)):
             before = part[: match.start()].strip()
-            if before and before[-1:] not in (b"}", b"l"):
-                continue
             if count > JOINED_PARTS:
                 return None
-            elements = self._elements(before) if before else []
+            elements = self._elements(before, repair=before.endswith(b"}"))
             if elements is not None:
                 return elements, part.index(b"]", match.start())
         return None
@@ -309,6 +306,14 @@ def _scan(text: bytes, at: int, depth: int) -> tuple[int, int, bool]:
                     return after.end(), depth, True
         at = token.end()
     return at, depth, False
+
+
+def _decodes(decoder: msgspec.json.Decoder[Any], raw: bytes | Raw) -> bool:
+    try:
+        decoder.decode(raw)
+    except _BROKEN:
+        return False
+    return True
 
 
 def _learn(text: bytes) -> bytes:

@@ -54,6 +54,9 @@ def read_kineto(file: BinaryIO, path: str, format_: TraceFormat, rank: int | Non
         raise NotATrace(_why_not(document, data, path))
     _refuse_mixed(document, columns, path)
     ledger.note(
+        "second_trace", document.second_document, "The beginning of another trace lies in the file.", effect="cut"
+    )
+    ledger.note(
         "empty_elements",
         columns.nothing,
         lambda count: f"{plural(count, 'element')} that is null, empty or without a phase: left out.",

@@ -9,7 +9,7 @@ from slipstream.ingest.collective_names import is_collective, operation_of
 from slipstream.ingest.columns import Columns
 from slipstream.ingest.durations import device_durations, host_durations, placed
 from slipstream.ingest.ledger import Ledger, plural
-from slipstream.ingest.repair import ILLEGAL_ESCAPES, REPAIRS, literal_path
+from slipstream.ingest.repair import ILLEGAL_ESCAPES, literal_path, note_repair
 from slipstream.ingest.step_marks import steps
 from slipstream.store import DECLARED
 from slipstream.store.recorded import TEXT
@@ -17,6 +17,7 @@ from slipstream.store.recorded import TEXT
 HOST_TABLES: dict[RowKind, str] = {"op": "ops", "python": "python", "runtime": "runtime", "annotation": "annotations"}
 DEVICE_TABLES: dict[RowKind, str] = {"kernel": "kernels", "copy": "copies", "set": "sets"}
 COPY_KIND = r"\b(HtoD|DtoH|DtoD|HtoH|PtoP|HtoA|AtoH|AtoA|AtoD|DtoA)\b"
+CONTROL = r"[\x08\x09\x0a\x0c\x0d]"
 COPY_WORDS = {
     "HOST_TO_DEVICE": "HtoD",
     "DEVICE_TO_HOST": "DtoH",
@@ -204,6 +205,8 @@ def assemble(columns: Columns, ledger: Ledger) -> Recorded:
         "unusable_times",
         parts.unplaced,
         lambda count: f"{plural(count, 'event')} without a usable time: left out of every table but events.",
+        effect="device_time",
+        share=parts.unplaced / max(1, parts.events.height),
     )
     found["events"] = parts.all_events(found)
     found["threads"] = parts.named_threads()
@@ -219,9 +222,7 @@ def assemble(columns: Columns, ledger: Ledger) -> Recorded:
         found["copies"] = _copies(found["copies"])
     if "sets" in found:
         found["sets"] = found["sets"].with_columns(pl.coalesce("bytes", "size").alias("size_bytes"))
-    for name in ("ops", "python", "annotations"):
-        if name in found:
-            found[name] = _with_literal_paths(found[name], ledger)
+    _repair_paths(found, ledger)
     return Recorded(tables={name: _declared(name, frame) for name, frame in found.items()}, earliest_ns=parts.first)
 
 
@@ -283,24 +284,22 @@ def _collectives(kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_literal_paths(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """Names in which legal escapes have spoilt a path, as they were meant."""
-    for column in ("name", "call_stack"):
-        if column not in frame.columns:
+def _repair_paths(found: dict[str, pl.DataFrame], ledger: Ledger) -> None:
+    """Put right, in all tables, the names that legal escapes have spoilt."""
+    for column, source in (("name", "events"), ("call_stack", "ops")):
+        if source not in found:
             continue
-        text = frame[column].unique().cast(pl.String).drop_nulls()
-        spoilt = text.filter(text.str.contains(r"[\x08\x09\x0a\x0c\x0d]"))
-        meant = {name: literal_path(name) for name in spoilt}
-        changed = {name: path for name, path in meant.items() if path != name}
-        if changed:
-            words = frame[column].cast(pl.String)
-            ledger.note(
-                ILLEGAL_ESCAPES,
-                int(words.is_in(list(changed)).sum()),
-                lambda count: f"{plural(count, 'event')} {REPAIRS[ILLEGAL_ESCAPES]}.",
-            )
-            frame = frame.with_columns(words.replace(changed).cast(TEXT).alias(column))
-    return frame
+        texts = found[source][column].unique().cast(pl.String).drop_nulls()
+        meant = {text: literal_path(text) for text in texts.filter(texts.str.contains(CONTROL))}
+        changed = {text: path for text, path in meant.items() if path != text}
+        if not changed:
+            continue
+        spoilt = found[source][column].cast(pl.String).is_in(list(changed))
+        note_repair(ILLEGAL_ESCAPES, ledger, int(spoilt.sum()))
+        for name, frame in found.items():
+            if column in frame.columns:
+                words = frame[column].cast(pl.String).replace(changed).cast(TEXT)
+                found[name] = frame.with_columns(words.alias(column))
 
 
 def linked_share(found: dict[str, pl.DataFrame]) -> float | None:

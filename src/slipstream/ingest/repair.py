@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from slipstream.ingest.ledger import Ledger, plural
+
 ELEMENT_KEYS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args", "s", "bp", "tts", "sf", "cname")
 _NEXT_ELEMENT_KEY = re.compile(r'\s*(?:,\s*"?(?:' + "|".join(ELEMENT_KEYS) + r')"\s*:|\}\s*$)')
 _NEXT_ARGUMENT = re.compile(r'\s*(?:,\s*(?:"[^"\\]{1,80}"|[A-Za-z_][\w .]{0,80}")\s*:|\}\s*(?:[\]},]|$))')
@@ -25,6 +27,8 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _LITERAL = {"true": True, "false": False, "null": None}
+_ANOTHER_ELEMENT = re.compile(r'"ph"\s*:')
+"""Inside what looks like a text: two elements have run into each other."""
 _DEPTH = 64
 LONGEST_ELEMENT = 1 << 18
 """Broken elements of more bytes than this are dropped: none so long was ever seen, and trying takes time."""
@@ -139,6 +143,8 @@ class _Reader:
             escaped = self._escaped(quote)
             if follows and (not escaped or depth == 0):
                 if passed:
+                    if _ANOTHER_ELEMENT.search(self.text, at, quote):
+                        raise _Unreadable
                     self.repairs.add(RAW_QUOTES)
                 return self._unescaped(self.text[at + 1 : quote]), quote + 1
             passed += not escaped
@@ -213,6 +219,11 @@ def _without_surrogates(value: Any, repairs: set[str]) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(item, repairs) for item in value]
     return value
+
+
+def note_repair(code: str, ledger: Ledger, count: int = 1) -> None:
+    """Count events that were repaired."""
+    ledger.note(code, count, lambda total: f"{plural(total, 'event')} {REPAIRS[code]}.")
 
 
 def literal_path(name: str) -> str:
