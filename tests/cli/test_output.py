@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 import typer
 
+from slipstream.cli.job_summary import step_facts
 from slipstream.cli.output import emit, style_for
 from slipstream.cli.progress import progress
 from slipstream.cli.running import speaks_for_all
 from slipstream.model import BadInput
+from slipstream.store import DECLARED, RunFolder
 
 
 class Terminal(io.StringIO):
@@ -60,9 +62,10 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_closed_pipe_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    monkeypatch.setattr("sys.stdout", os.fdopen(writer, "w"))
-    with pytest.raises(typer.Exit) as ending:
-        emit("x" * 100_000, None)
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        with pytest.raises(typer.Exit) as ending:
+            emit("x" * 100_000, None)
     assert ending.value.exit_code == 141
 
 
@@ -70,6 +73,26 @@ def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[s
     with progress("reading") as now:
         now("more")
     assert capsys.readouterr().err == ""
+
+
+def test_what_job_steps_tell_where_no_window_was_recorded(tmp_path: Path) -> None:
+    def folder(name: str, phases: list[str]) -> RunFolder:
+        found = RunFolder(tmp_path / name)
+        found.rank(0).mkdir(parents=True)
+        count = len(phases)
+        steps = {
+            "number": list(range(count)),
+            "dur_ns": [90_000_000, *([10_000_000] * (count - 1))],
+            "loader_ns": [0, *([2_500_000] * (count - 1))],
+            "phase": phases,
+        }
+        DECLARED["job_steps"].frame(steps).write_parquet(found.rank(0) / "job_steps.parquet")
+        return found
+
+    usual = folder("usual", ["warmup", "plain", "recorded", "plain"])
+    assert step_facts(usual) == "4 steps seen, median 10.0 ms; 25 % of the time waiting for the data loader"
+    assert "2 steps seen, all of them warm-up, median 10.0 ms" in (step_facts(folder("short", ["warmup"] * 2)) or "")
+    assert step_facts(RunFolder(tmp_path / "missing")) is None
 
 
 @pytest.mark.parametrize(

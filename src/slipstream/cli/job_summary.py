@@ -28,7 +28,7 @@ def step_facts(folder: RunFolder) -> str | None:
     which, told = (usual, "") if usual.height else (steps, ", all of them warm-up")
     lengths: Sequence[int] = which["dur_ns"].sort().to_list()
     median = lengths[(len(lengths) - 1) // 2]
-    waiting = which["loader_ns"].sum() / max(which["dur_ns"].sum(), 1)
+    waiting = sum(which["loader_ns"].to_list()) / max(sum(lengths), 1)
     return (
         f"{plural(steps.height, 'step')} seen{told}, median {duration(median)}; {percent(waiting)} of the time "
         "waiting for the data loader"

@@ -60,5 +60,7 @@ def emit(text: str, output: Path | None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough (`| head`); Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
         raise typer.Exit(_PIPE_CLOSED) from None
