@@ -14,7 +14,7 @@ def build(tables: Tables) -> pl.DataFrame:
     """
     trace = tables.trace
     start, end, basis = _extent(tables)
-    launches = _launches(trace)
+    launches = _launches(tables)
     on_device = tables["device_work"].height > 0 or launches.height > 0
     main_thread = _main_thread(trace, launches if on_device else launches.clear())
     inside = launches.filter(pl.col("ts_ns").is_between(start, end, closed="left"))
@@ -68,9 +68,11 @@ def _span(rows: pl.DataFrame, start: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _launches(trace: Trace) -> pl.DataFrame:
-    """Runtime calls that put kernels on the device."""
-    return trace.runtime.filter(pl.col("name").cast(pl.String).str.contains(LAUNCH))
+def _launches(tables: Tables) -> pl.DataFrame:
+    """Runtime calls that put kernels on the device, by their name or since they are known to have."""
+    kernels = tables["device_work"].filter(pl.col("kind").is_in(["kernel", "collective"]))
+    by_name = pl.col("name").cast(pl.String).str.contains(LAUNCH)
+    return tables["runtime"].filter(by_name | pl.col("event").is_in(kernels["launch_event"].drop_nulls().implode()))
 
 
 def _main_thread(trace: Trace, launches: pl.DataFrame) -> int | None:
