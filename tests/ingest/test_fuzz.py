@@ -52,8 +52,7 @@ def tried(folder: Path, content: bytes):
     path.write_bytes(content)
     try:
         return read(path)
-    except BadInput as refusal:
-        assert len(str(refusal)) > 20
+    except BadInput:
         return None
 
 

@@ -4,7 +4,7 @@ Times are absolute here (as the file counts them, in ns, null where unusable or 
 """
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec

@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from slipstream.ingest.ledger import Ledger, plural
 from slipstream.ingest.records import Event
-from slipstream.ingest.repair import note_repair, repaired
+from slipstream.ingest.repair import ELEMENT_KEYS, note_repair, repaired
 
 BATCH_BYTES = 4 * 1024 * 1024
 LEARN_BYTES = 1024 * 1024
@@ -24,14 +24,17 @@ STUCK_BYTES = 16 * BATCH_BYTES
 """Where the learnt separator does not occur in that many bytes, any separator will do."""
 LONGEST_TAIL = 64 * 1024 * 1024
 JOINED_PARTS = 64
+TRIED_PARTS = 4
 UNFINISHED_BYTES = 256 * 1024
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _AFTER_KEY = re.compile(rb"\s*:\s*(\[|[^\s\[])")
 _SEPARATOR = re.compile(rb"\}(\s*,\s*)\{")
 _SPLIT = re.compile(rb"\}(\s*,\s*)(?=\{)")
-_END = re.compile(rb'\s*,?\s*\]\s*(?:,\s*"|\}|$)')
-_END_AFTER_OBJECT = re.compile(rb'\}\s*,?\s*(\])\s*(?:,\s*"|\}|$)')
+_AFTER_END = rb'\s*(?:,\s*"(?!(?:' + "|".join(ELEMENT_KEYS).encode() + rb')")|\}|$)'
+"""What follows the array: a key that no element has, the end of the document or of the file."""
+_END = re.compile(rb"\s*,?\s*\]" + _AFTER_END)
+_END_AFTER_OBJECT = re.compile(rb"\}\s*,?\s*(\])" + _AFTER_END)
 _DOCUMENT = re.compile(rb'"traceEvents"\s*:\s*\[')
 _LIST = msgspec.json.Decoder(list[Event | None])
 _RAWS = msgspec.json.Decoder(list[Raw])
@@ -279,7 +282,8 @@ class Document:
         start = parts[first][0]
         for last in range(first + 1, min(first + JOINED_PARTS, len(parts))):
             whole = text[start : parts[last][1]]
-            if whole.count(b"{") == whole.count(b"}"):
+            # Braces inside texts make the counts unreliable, hence a few attempts in any case.
+            if last - first <= TRIED_PARTS or whole.count(b"{") == whole.count(b"}"):
                 elements = self._elements(whole)
                 if elements is not None:
                     return elements, last + 1
