@@ -113,6 +113,6 @@ def _work(tables: Tables, on_device: bool, main_thread: object) -> Intervals:
         if device is not None:
             rows = rows.filter(pl.col("device") == device)
     else:
-        rows = tables["ops"].filter(pl.col("thread") == main_thread)
+        rows = tables["ops"].filter(pl.col("thread").eq_missing(pl.lit(main_thread)))
     start = rows["ts_ns"].to_numpy()
     return union(start, start + rows["dur_ns"].to_numpy())
