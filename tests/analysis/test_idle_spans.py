@@ -129,6 +129,25 @@ def test_only_short_silence_is_part_of_launching(silence: int, cause: tuple[str,
     assert answer == {cause: silence}
 
 
+@pytest.mark.parametrize(("length", "cause"), [(1000, "launch"), (1001, "host")])
+def test_a_call_that_holds_the_host_for_long_does_more_than_launch(length: int, cause: str) -> None:
+    answer = causes(
+        steps=[step(0, 0, 5000 * US)],
+        runtime=[launch(0, 1), us("cudaModuleLoadData", 100, length), launch(100 + length, 2)],
+        kernels=[kernel(0, 100, 1), kernel(105 + length, 4895 - length, 2)],
+    )
+    assert answer.get((cause, False), 0) >= length
+
+
+def test_a_launch_that_takes_long_itself_is_not_queued_work() -> None:
+    answer = causes(
+        steps=ONE_STEP,
+        runtime=[launch(0, 1), us("cudaLaunchKernel", 90, 505, correlation=2)],
+        kernels=TWO_KERNELS,
+    )
+    assert answer == {("launch", False): 500}
+
+
 @pytest.mark.parametrize(("gap", "cause"), [(50, "launch"), (51, "unattributed")])
 def test_queued_work_waits_for_scheduling_only_for_so_long(gap: int, cause: str) -> None:
     answer = causes(

@@ -52,9 +52,7 @@ def test_without_a_measurement_the_place_is_the_function_around() -> None:
 
 
 def test_old_call_stacks_name_who_asked_the_loader_not_what_runs_inside() -> None:
-    stack = (
-        "data.py(7): __getitem__;/x/site-packages/torch/utils/data/dataloader.py(518): __next__;train.py(42): <module>"
-    )
+    stack = "data.py(7): __getitem__;/x/torch/utils/data/dataloader.py(518): __next__;train.py(42): <module>"
     (row,) = spans(annotations=[span(SINGLE, 1_000, 500)], ops=[span("aten::empty", 1_100, 10, call_stack=stack)])
     assert (row["file"], row["line"], row["function"]) == ("train.py", 42, "<module>")
 

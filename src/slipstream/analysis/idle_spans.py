@@ -41,6 +41,8 @@ QUEUED = 104
 """Label of a gap before work that had been launched already."""
 QUEUED_WAITING = 105
 """Label of such a gap while the main thread waited for the device in a blocking call."""
+LONG_DISPATCH_NS = 1_000_000
+"""An op or runtime call that holds the host longer does more than launch: it loads modules, tunes, sets up."""
 SHORT_NS = 50_000
 """Between ops that launch work, Python and framework time up to this is part of launching op by op;
 queued work that starts within it waited for no more than the device's own scheduling."""
@@ -52,7 +54,7 @@ class _Gaps(msgspec.Struct, frozen=True):
     start: Longs
     end: Longs
     launched: Longs
-    """start of the launch of the work that ends the gap; the gap's end when it is not known"""
+    """end of the call that launched the work which ends the gap; the gap's end when it is not known"""
     thread: Longs
     """thread of that launch, else the main thread; -1: none"""
 
@@ -89,8 +91,9 @@ def _gaps(tables: Tables, idle: Painted, main_thread: int | None) -> _Gaps:
         return _Gaps(idle.start, idle.end, idle.end, np.full(len(idle), none))
     index = np.minimum(np.searchsorted(begin, idle.end), work.height - 1)
     ends_it = begin[index] == idle.end
-    launched = work["launch_ts_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()[index]
-    known = ends_it & (launched <= idle.end)
+    called = work["launch_ts_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()[index]
+    launched = called + work["launch_dur_ns"].fill_null(0).to_numpy()[index]
+    known = ends_it & (called <= idle.end)
     thread = work["launch_thread"].fill_null(none).cast(pl.Int64).to_numpy()[index]
     return _Gaps(idle.start, idle.end, np.where(known, launched, idle.end), np.where(known, thread, np.int64(none)))
 
@@ -144,7 +147,8 @@ def _settle(pieces: Painted, waits: pl.DataFrame) -> tuple[Painted, npt.NDArray[
     waited = np.isin(pieces.label, (WAITING, QUEUED_WAITING))
     label = np.where(waited, LABEL["sync"], pieces.label)
     label = np.where(queued, np.where(length <= SHORT_NS, LABEL["launch"], LABEL["unattributed"]), label)
-    label = np.where(label == DISPATCH, LABEL["launch"], label)
+    dispatched = np.where(length <= LONG_DISPATCH_NS, LABEL["launch"], LABEL["host"])
+    label = np.where(label == DISPATCH, dispatched, label)
     vague = (label == PYTHON) | (label == SILENT)
     inferred = (label == SILENT) | (pieces.label == QUEUED_WAITING)
     label = np.where(vague, np.where(length <= SHORT_NS, LABEL["launch"], LABEL["host"]), label)

@@ -76,12 +76,7 @@ def _apply_rules(tables: Tables) -> tuple[tuple[Finding, ...], tuple[Dismissal, 
             if isinstance(verdict, Dismissal):
                 dismissed.append(verdict)
             elif verdict.cost_ns < MINIMUM_SHARE * length:
-                dismissed.append(
-                    Dismissal(
-                        code=code,
-                        reason=f"{verdict.title}: {verdict.cost_ns / length:.2%} of the time, not worth changing",
-                    )
-                )
+                dismissed.append(Dismissal(code=code, reason=f"{verdict.title}: not worth changing"))
             else:
                 found.append(msgspec.structs.replace(verdict, fix=rule.fix(verdict), gain_reason=NO_FORECAST))
     found.sort(key=lambda finding: (-finding.cost_ns, finding.code))
