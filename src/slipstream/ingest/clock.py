@@ -38,8 +38,10 @@ def nanoseconds(values: Sequence[Number]) -> pl.Series | None:
     except (ValueError, OverflowError, TypeError):
         return None
     large = np.flatnonzero(~(np.abs(micros) < EXACT_FLOAT_US) & ~np.isnan(micros))
-    if any(type(values[at]) is not int for at in large.tolist()) or np.any(np.abs(micros[large]) >= EXACT_INT_US):
-        return None
+    if large.size:
+        whole = set(map(type, values)) <= {int, type(None)} or all(type(values[at]) is int for at in large.tolist())
+        if not whole or np.any(np.abs(micros[large]) >= EXACT_INT_US):
+            return None
     return _series(micros)
 
 

@@ -5,10 +5,11 @@ Times are absolute here (as the file counts them, in ns, null where unusable or 
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from msgspec import Raw
 
@@ -17,9 +18,9 @@ from slipstream.ingest.clock import nanoseconds, nanoseconds_of_texts
 from slipstream.ingest.elements import Batch
 from slipstream.ingest.ledger import Ledger
 from slipstream.ingest.records import (
-    EMPTY,
     Args,
     CopyArgs,
+    Event,
     KernelArgs,
     LinkArgs,
     MemoryArgs,
@@ -49,117 +50,114 @@ SHAPES: dict[RowKind, type[Args]] = {
 }
 """Which arguments are read of which kind; of the others none are."""
 
-_TEXTS = msgspec.json.Decoder(list[TextEvent | None])
+_TEXTS = msgspec.json.Decoder(list[TextEvent])
 
 
-class _Kinds(dict[tuple[str | None, str | None, str | None, Number], tuple[str, RowKind]]):
-    """(phase, category, name where it matters, process where it matters) -> category and kind."""
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """What all elements of one phase, category, process and thread (and, where it matters, name) have in common."""
 
-    def __missing__(self, key: tuple[str | None, str | None, str | None, Number]) -> tuple[str, RowKind]:
-        phase, category, name, process = key
-        newer = newer_category(phase or "", category or "", name or "")
-        self[key] = found = (newer, row_kind(phase or "", newer, name or "", text_of(process) or ""))
-        return found
+    rows: RowKind | None
+    """The table; None for elements without a phase."""
+    phase: str
+    category: str | None
+    """In the newer schema's words."""
+    thread: int
+    by_name: bool
+    """Whether the name has to be looked at as well."""
 
 
-class _Deciding(dict[tuple[str | None, str | None], bool]):
-    """(phase, category) -> whether the name is needed to tell the kind."""
+_ROW_KINDS: tuple[RowKind | None, ...] = (None, *get_args(RowKind))
+_KEY = operator.attrgetter("ph", "cat", "pid", "tid")
 
-    def __missing__(self, key: tuple[str | None, str | None]) -> bool:
-        self[key] = found = name_decides(key[0] or "", key[1] or "")
-        return found
+
+class _Kinds(dict[tuple[Any, ...], int]):
+    """(phase, category, process, thread) of an element, with its name where that decides -> number of its kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Kind] = []
+        self.threads: dict[tuple[str | None, str | None], int] = {}
+
+    def __missing__(self, key: tuple[Any, ...]) -> int:
+        phase, category, process, thread = key[0] or "", key[1] or "", text_of(key[2]), text_of(key[3])
+        name = key[4] or "" if len(key) > 4 else ""
+        newer = newer_category(phase, category, name)
+        self[key] = len(self.found)
+        self.found.append(
+            Kind(
+                rows=row_kind(phase, newer, name, process or "") if phase else None,
+                phase=phase,
+                category=newer or None,
+                thread=self.threads.setdefault((process, thread), len(self.threads)),
+                by_name=len(key) == 4 and bool(phase) and name_decides(phase, category),
+            )
+        )
+        return self[key]
 
 
 class Columns:
-    """Collects batches; afterwards ``frames`` holds one frame per kind, and ``events`` one of all rows."""
+    """Collects batches, column by column; afterwards gives the rows of each kind.
+
+    The work per element is kept to what only its decoded record can tell; all else is done on whole columns.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._kinds = _Kinds()
-        self._deciding = _Deciding()
-        self._threads: dict[tuple[Number, Number], int] = {}
-        self._events: list[pl.DataFrame] = []
-        self._frames: dict[RowKind, list[pl.DataFrame]] = {}
-        self.nothing = 0
-        """Elements that are null or say neither what they are nor when."""
+        self._base: dict[str, list[pl.Series]] = {name: [] for name in ("event", "kind", "name", "ts_ns", "dur_ns")}
+        self._arguments: dict[RowKind, dict[str, list[pl.Series]]] = {}
+        self._whole: pl.DataFrame | None = None
 
     def add(self, batch: Batch) -> None:
         """Take the elements of one batch."""
-        events, positions = batch.events, batch.positions
-        times = _times(batch)
-        empty = [at for at, event in enumerate(events) if event is None or event.ph is None]
-        if empty:
-            self.nothing += len(empty)
-            kept = np.ones(len(events), dtype=bool)
-            kept[empty] = False
-            events = [event for event, keep in zip(events, kept, strict=True) if keep]
-            positions = positions[kept]
-            times = times.filter(pl.Series(kept))
-        known = [event for event in events if event is not None]
-        decides = self._deciding
-        kinds = [
-            self._kinds[
-                (event.ph, event.cat, event.name, event.pid)
-                if decides[event.ph, event.cat]
-                else (event.ph, event.cat, None, None)
-            ]
-            for event in known
-        ]
-        threads = self._threads
-        frame = pl.DataFrame(
-            {
-                "event": pl.Series(positions, dtype=pl.UInt32),
-                "phase": pl.Series([event.ph for event in known], dtype=TEXT),
-                "category": pl.Series([kind[0] or None for kind in kinds], dtype=TEXT),
-                "name": pl.Series([event.name for event in known], dtype=TEXT),
-                "thread": pl.Series(
-                    [threads.setdefault((event.pid, event.tid), len(threads)) for event in known], dtype=pl.Int32
-                ),
-            }
-        ).hstack(times)
-        groups: dict[RowKind, list[int]] = {}
-        for at, kind in enumerate(kinds):
-            groups.setdefault(kind[1], []).append(at)
-        for kind_name, rows in groups.items():
-            self._frames.setdefault(kind_name, []).append(self._rows(kind_name, rows, known, frame))
-        if "metadata" in groups:
-            frame = frame.filter(frame["phase"].cast(pl.String) != "M")
-        self._events.append(frame)
+        events = batch.events
+        names = [event.name for event in events]
+        kinds = np.fromiter(map(self._kinds.__getitem__, map(_KEY, events)), dtype=np.int64, count=len(events))
+        self._look_at_names(kinds, events, names)
+        starts, lengths = _times(batch)
+        self._base["event"].append(pl.Series(batch.positions, dtype=pl.UInt32))
+        self._base["kind"].append(pl.Series(kinds, dtype=pl.Int32))
+        self._base["name"].append(pl.Series(names, dtype=TEXT))
+        self._base["ts_ns"].append(starts)
+        self._base["dur_ns"].append(lengths)
+        tables = np.array([_ROW_KINDS.index(kind.rows) for kind in self._kinds.found])[kinds]
+        for number in np.unique(tables).tolist():
+            rows = _ROW_KINDS[number]
+            if rows is not None:
+                self._add_arguments(rows, [events[at] for at in np.flatnonzero(tables == number).tolist()])
 
-    def _rows(self, kind: RowKind, rows: list[int], events: list[Any], frame: pl.DataFrame) -> pl.DataFrame:
-        chosen = [events[at] for at in rows]
-        part = frame[rows].drop("phase")
+    def _look_at_names(self, kinds: npt.NDArray[np.int64], events: list[Event], names: list[str | None]) -> None:
+        deciding = [number for number, kind in enumerate(self._kinds.found) if kind.by_name]
+        for at in np.flatnonzero(np.isin(kinds, deciding)).tolist() if deciding else ():
+            kinds[at] = self._kinds[(*_KEY(events[at]), names[at])]
+
+    def _add_arguments(self, kind: RowKind, events: list[Event]) -> None:
+        columns = self._arguments.setdefault(kind, {})
         if kind == "flow":
-            flow_id = integers([event.id for event in chosen])
-            return part.with_columns(flow_id.alias("flow_id"), frame["phase"].gather(rows).alias("phase"))
-        if kind == "counter":
-            return part.with_columns(texts([event.args for event in chosen]).alias("values"))
-        if kind not in SHAPES:
-            return part
-        shape = SHAPES[kind]
-        arguments = self._arguments(shape, [event.args for event in chosen])
-        columns = [
-            READERS.get(name, integers)(list(map(operator.attrgetter(name), arguments))).alias(name)
-            for name in shape.__struct_fields__
-        ]
-        part = part.hstack(columns)
-        if kind == "op":
-            further = [
-                event.args if args.collective_name or args.kernel_file else None  # type: ignore[attr-defined]
-                for event, args in zip(chosen, arguments, strict=True)
-            ]
-            part = part.with_columns(texts(further).alias("args"))
-        return part
+            columns.setdefault("flow_id", []).append(integers([event.id for event in events]))
+        elif kind == "counter":
+            columns.setdefault("values", []).append(texts([event.args for event in events]))
+        elif kind in SHAPES:
+            shape = SHAPES[kind]
+            arguments = self._decoded(shape, [event.args for event in events])
+            for name in shape.__struct_fields__:
+                values = list(map(operator.attrgetter(name), arguments))
+                columns.setdefault(name, []).append(READERS.get(name, integers)(values))
+            if kind == "op":
+                further = [
+                    event.args if args.collective_name or args.kernel_file else None  # type: ignore[attr-defined]
+                    for event, args in zip(events, arguments, strict=True)
+                ]
+                columns.setdefault("args", []).append(texts(further))
 
-    def _arguments(self, shape: type[Args], raws: list[Raw]) -> list[Args]:
-        wanted: Any = list[shape | None]  # type: ignore[valid-type]
-        found: list[Args | None]
+    def _decoded(self, shape: type[Args], raws: list[Raw]) -> list[Args]:
+        wanted: Any = list[shape]  # type: ignore[valid-type]
+        found: list[Args]
         try:
             found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=wanted)
         except (msgspec.DecodeError, RecursionError):
             found = [self._argument(shape, bytes(raw)) for raw in raws]
-        nothing = shape()
-        return [nothing if args is None else args for args in found]
+        return found
 
     def _argument(self, shape: type[Args], raw: bytes) -> Args:
         # Sound JSON by now, save that texts nobody looked at yet may not be UTF-8.
@@ -168,47 +166,67 @@ class Columns:
             note_repair(INVALID_UTF8, self._ledger)
         return lenient(shape, text)
 
+    def _all(self) -> pl.DataFrame:
+        """Every element, with what its kind tells."""
+        if self._whole is None:
+            kinds = self._kinds.found
+            base = pl.DataFrame({name: pl.concat(parts) for name, parts in self._base.items() if parts})
+            self._base = {}
+            number = base["kind"]
+            self._whole = base.drop("kind").with_columns(
+                pl.Series([kind.thread for kind in kinds], dtype=pl.Int32).gather(number).alias("thread"),
+                pl.Series([kind.phase for kind in kinds], dtype=TEXT).gather(number).alias("phase"),
+                pl.Series([kind.category for kind in kinds], dtype=TEXT).gather(number).alias("category"),
+                pl.Series([_ROW_KINDS.index(kind.rows) for kind in kinds], dtype=pl.UInt8).gather(number).alias("rows"),
+            )
+        return self._whole
+
     def events(self) -> pl.DataFrame:
         """All elements that have a phase and are no metadata, in the order of the file."""
-        return pl.concat(self._events, rechunk=False) if self._events else pl.DataFrame()
+        left_out = [_ROW_KINDS.index(None), _ROW_KINDS.index("metadata")]
+        return self._all().filter(~pl.col("rows").is_in(left_out)).drop("rows")
+
+    def nothing(self) -> int:
+        """How many elements are null or have no phase."""
+        return int((self._all()["rows"] == _ROW_KINDS.index(None)).sum())
 
     def kinds(self) -> list[RowKind]:
         """Kinds that have rows."""
-        return list(self._frames)
+        return list(self._arguments)
 
     def rows(self, kind: RowKind) -> pl.DataFrame | None:
-        """The rows of one kind, or None when there are none."""
-        frames = self._frames.get(kind)
-        return pl.concat(frames, rechunk=False) if frames else None
+        """The rows of one kind with the arguments that are read of it, or None when there are none."""
+        if kind not in self._arguments:
+            return None
+        frame = self._all().filter(pl.col("rows") == _ROW_KINDS.index(kind)).drop("rows")
+        return frame.hstack([pl.concat(parts).alias(name) for name, parts in self._arguments[kind].items()])
 
-    def threads(self) -> tuple[pl.DataFrame, pl.Series]:
-        """The table of threads, and for each number handed out so far its row in it.
+    def threads(self) -> pl.DataFrame:
+        """The table of threads, without names.
 
         An id written as text and the same one written as a number are one thread.
         """
-        rows: dict[tuple[str | None, str | None], int] = {}
-        places = [rows.setdefault((text_of(pid), text_of(tid)), len(rows)) for pid, tid in self._threads]
-        table = pl.DataFrame(
+        rows = self._kinds.threads
+        return pl.DataFrame(
             {
                 "thread": pl.Series(range(len(rows)), dtype=pl.Int32),
                 "pid": pl.Series([pid for pid, _ in rows], dtype=pl.String),
                 "tid": pl.Series([tid for _, tid in rows], dtype=pl.String),
             }
         )
-        return table, pl.Series(places, dtype=pl.Int32)
 
 
-def _times(batch: Batch) -> pl.DataFrame:
+def _times(batch: Batch) -> tuple[pl.Series, pl.Series]:
     """Times of a batch in ns; its text is read again where floats would not be exact."""
-    starts = nanoseconds([event.ts if event is not None else None for event in batch.events])
-    lengths = nanoseconds([event.dur if event is not None else None for event in batch.events])
+    starts = nanoseconds([event.ts for event in batch.events])
+    lengths = nanoseconds([event.dur for event in batch.events])
     if starts is None or lengths is None:
         again = _TEXTS.decode(b"[" + batch.text + b"]")
         if starts is None:
-            starts = nanoseconds_of_texts([event.ts if event is not None else EMPTY for event in again])
+            starts = nanoseconds_of_texts([event.ts for event in again])
         if lengths is None:
-            lengths = nanoseconds_of_texts([event.dur if event is not None else EMPTY for event in again])
-    return pl.DataFrame({"ts_ns": starts, "dur_ns": lengths})
+            lengths = nanoseconds_of_texts([event.dur for event in again])
+    return starts, lengths
 
 
 def text_of(value: Number) -> str | None:

@@ -36,9 +36,9 @@ _AFTER_END = rb'\s*(?:,\s*"(?!(?:' + "|".join(ELEMENT_KEYS).encode() + rb')")|\}
 _END = re.compile(rb"\s*,?\s*\]" + _AFTER_END)
 _END_AFTER_OBJECT = re.compile(rb"\}\s*,?\s*(\])" + _AFTER_END)
 _DOCUMENT = re.compile(rb'"traceEvents"\s*:\s*\[')
-_LIST = msgspec.json.Decoder(list[Event | None])
+_LIST = msgspec.json.Decoder(list[Event])
 _RAWS = msgspec.json.Decoder(list[Raw])
-_EVENT = msgspec.json.Decoder(Event | None)
+_EVENT = msgspec.json.Decoder(Event)
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELDS = {part.encode_name: msgspec.json.Decoder(part.type) for part in msgspec.structs.fields(Event)}
 _BROKEN = (msgspec.DecodeError, RecursionError)
@@ -49,7 +49,7 @@ class Batch(msgspec.Struct):
 
     text: bytes
     """The elements, separated by commas."""
-    events: list[Event | None]
+    events: list[Event]
     positions: npt.NDArray[np.uint32]
     """Position of each in ``traceEvents``."""
 
@@ -163,7 +163,7 @@ class Document:
             return
         yield self._numbered(text, events)
 
-    def _numbered(self, text: bytes, events: list[Event | None]) -> Batch:
+    def _numbered(self, text: bytes, events: list[Event]) -> Batch:
         first = self.elements
         self.elements += len(events)
         return Batch(text=text, events=events, positions=np.arange(first, self.elements, dtype=np.uint32))
@@ -249,6 +249,8 @@ class Document:
         """An element without those of its values that have no possible type."""
         if _decodes(_EVENT, raw):
             return raw
+        if raw == b"null":
+            return b"{}"
         fixed = repaired(raw)
         if fixed is not None and fixed[1]:
             for code in fixed[1]:

@@ -58,7 +58,7 @@ def read_kineto(file: BinaryIO, path: str, format_: TraceFormat, rank: int | Non
     )
     ledger.note(
         "empty_elements",
-        columns.nothing,
+        columns.nothing(),
         lambda count: f"{plural(count, 'element')} that is null, empty or without a phase: left out.",
         effect="none",
     )
@@ -123,12 +123,12 @@ def _why_not(document: Document, data: Decompression, path: str) -> str:
 def _refuse_mixed(document: Document, columns: Columns, path: str) -> None:
     if not (document.second_document or document.dropped):
         return
-    table, places = columns.threads()
+    table = columns.threads()
     pids: dict[str, int] = {}
     for kind in ("op", "python", "runtime", "annotation"):
         frame = columns.rows(kind)
         if frame is not None:
-            owners = table["pid"].gather(places.gather(frame["thread"]))
+            owners = table["pid"].gather(frame["thread"])
             for pid, count in owners.value_counts().iter_rows():
                 if pid is not None and pid.isdigit():
                     pids[pid] = pids.get(pid, 0) + count

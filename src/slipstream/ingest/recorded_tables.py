@@ -46,7 +46,7 @@ class _Assembly:
     def __init__(self, columns: Columns, ledger: Ledger) -> None:
         self.columns = columns
         self.ledger = ledger
-        self.threads, self.places = columns.threads()
+        self.threads = columns.threads()
         self.events = columns.events()
         times = self.events["ts_ns"]
         usable = times.filter(clock.usable(times))
@@ -71,7 +71,6 @@ class _Assembly:
     def on_clock(self, frame: pl.DataFrame) -> pl.DataFrame:
         near = pl.col("ts_ns").is_between(self.first, self.last)
         return frame.with_columns(
-            self.places.gather(frame["thread"]).alias("thread"),
             pl.when(near).then(pl.col("ts_ns") - self.first).alias("ts_ns"),
         )
 
@@ -152,7 +151,7 @@ class _Assembly:
         else:
             given = given.select(
                 pl.col("name").cast(pl.String),
-                self.places.gather(given["thread"]).alias("thread"),
+                "thread",
                 pl.col("given").cast(pl.String),
             )
         of_thread = given.filter(pl.col("name") == "thread_name").select("thread", pl.col("given").alias("thread_name"))
