@@ -83,6 +83,23 @@ def test_no_gap_no_finding(recording, check, code, explicit, kind):
     assert "none of them with a gap behind it" in verdict.reason
 
 
+LAST = [{"event": 80, "kind": "kernel", "name": "k", "ts_ns": 90 * MS, "dur_ns": MS, "launch_ts_ns": 25 * MS}]
+
+
+def test_a_call_that_no_launch_follows_delays_nothing(recording, check):
+    calls = [call(20, "synchronize", explicit=True), call(30, "synchronize", explicit=True)]
+    tables = recording(blocking_calls=calls, idle_spans=[idle(20, 4), idle(30, 40)], device_work=LAST)
+    (finding,) = check("SYN002", tables)
+    assert finding.cost_ns == 4 * MS
+
+
+@pytest.mark.parametrize(("inferred", "told"), [(51, True), (49, False)])
+def test_idle_time_with_work_in_the_queue_is_told_as_inferred(recording, check, inferred, told):
+    spans = [{**idle(10, inferred), "inferred": True}, idle(10, 100 - inferred)]
+    (finding,) = check("SYN001", recording(ops=OPS, blocking_calls=[call(10, "read_back")], idle_spans=spans))
+    assert ("inferred" in finding.title) is told
+
+
 @pytest.mark.parametrize(("lost_us", "fires"), [(1_010, True), (990, False)])
 @pytest.mark.parametrize(
     ("code", "explicit", "kind"), [("SYN001", False, "read_back"), ("SYN002", True, "synchronize")]
@@ -92,7 +109,7 @@ def test_gaps_below_one_per_cent_are_told_as_harmless(recording, check, code, ex
     (verdict,) = check(code, recording(ops=OPS, blocking_calls=[call(10, kind, explicit=explicit)], idle_spans=[lost]))
     assert isinstance(verdict, Dismissal) is not fires
     if not fires:
-        assert "only 990 µs" in verdict.reason
+        assert "cost the GPU 990 µs" in verdict.reason
 
 
 @pytest.mark.parametrize("code", ["SYN001", "SYN002"])

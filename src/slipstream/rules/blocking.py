@@ -13,28 +13,54 @@ def blocking_costs(tables: Tables, scope: Scope) -> pl.DataFrame:
     """The blocking calls of the window with two more columns.
 
     Only idle time whose one root cause is the call counts: where the host came late because of the loader or the
-    like, the call before it cost nothing.
+    like, the call before it cost nothing. Calls that no launch follows are left out: they delay nothing, and the
+    last of them is mostly the profiler's own.
 
     Returns:
-        ``blocking_calls`` with ``cost_ns`` (idle time of the window caused by the call) and ``op`` (name of the
-        innermost op around it, null where there is none).
+        ``blocking_calls`` with ``cost_ns`` (idle time of the window caused by the call), ``inferred_ns`` (the part of
+        it during which nothing recorded tells what the device waited for), ``after_ns`` (the part of it after the
+        call came back) and ``op`` (name of the innermost op around it, null where there is none).
     """
     calls = tables["blocking_calls"].filter(
         (pl.col("ts_ns") < scope.end_ns) & (pl.col("ts_ns") + pl.col("dur_ns") > scope.start_ns)
     )
+    last_launch = tables["device_work"]["launch_ts_ns"].max()
+    if last_launch is not None:
+        calls = calls.filter(pl.col("ts_ns") < last_launch)
+    back = calls.select("event", back_ns=pl.col("ts_ns") + pl.col("dur_ns"))
     idle = (
         tables["idle_spans"]
         .filter((pl.col("cause") == "sync") & pl.col("event").is_not_null())
+        .join(back, on="event")
         .group_by("event")
-        .agg(pl.col("dur_ns").sum().alias("cost_ns"))
+        .agg(
+            pl.col("dur_ns").sum().alias("cost_ns"),
+            pl.col("dur_ns").filter(pl.col("inferred")).sum().alias("inferred_ns"),
+            pl.col("dur_ns").filter(pl.col("start_ns") >= pl.col("back_ns")).sum().alias("after_ns"),
+        )
     )
     ops = tables["ops"].select(pl.col("event").alias("op_event"), pl.col("name").cast(pl.String).alias("op"))
     return (
         calls.join(idle, on="event", how="left")
         .join(ops, on="op_event", how="left")
-        .with_columns(pl.col("cost_ns").fill_null(0), pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
+        .with_columns(
+            pl.col("cost_ns", "inferred_ns", "after_ns").fill_null(0),
+            pl.col("kind").cast(pl.String),
+            pl.col("name").cast(pl.String),
+        )
         .sort("ts_ns")
     )
+
+
+def doubt(rows: pl.DataFrame) -> str:
+    """What a title adds where most of the cost is inferred: the device stood idle with work in its queue.
+
+    Args:
+        rows: rows of ``blocking_costs``.
+    """
+    if 2 * int(rows["inferred_ns"].sum()) <= int(rows["cost_ns"].sum()):
+        return ""
+    return "; inferred: work was queued, and what held it up is not in the recording"
 
 
 def harmless(calls: pl.DataFrame, cost_ns: int, noun: str, scope: Scope) -> str | None:
@@ -54,7 +80,7 @@ def harmless(calls: pl.DataFrame, cost_ns: int, noun: str, scope: Scope) -> str 
     )
     if not cost_ns:
         return f"{held}; none of them with a gap behind it: the {scope.worker} had work, or waited for something else"
-    return f"{held}, but cost the {scope.worker} only {duration(cost_ns)} ({percent(scope.share(cost_ns))} of the time)"
+    return f"{held}, and cost the {scope.worker} {duration(cost_ns)} ({percent(scope.share(cost_ns))} of the time)"
 
 
 def evidence_of_calls(rows: pl.DataFrame, worker: str, count: int = 3) -> list[Evidence]:

@@ -114,13 +114,18 @@ class PageableCopiesBlock(Rule):
 
 
 def _costs(tables: Tables, scope: Scope, copies: pl.DataFrame) -> pl.DataFrame:
-    """Each pageable upload with its place, ``exposed_ns``, ``idle_ns`` and their sum ``cost_ns``."""
+    """Each pageable upload with its place, ``exposed_ns``, ``idle_ns`` and ``cost_ns``.
+
+    The idle time after the call stems from the very time that the host was held during the copy, so of the two only
+    the longer one counts; idle time before the copy began comes on top.
+    """
     calls = (
         blocking_costs(tables, scope)
         .filter(pl.col("copy_event").is_not_null())
         .group_by("copy_event")
         .agg(
             pl.col("cost_ns").sum().alias("idle_ns"),
+            pl.col("after_ns").sum(),
             pl.col("dur_ns").sum().alias("held_ns"),
             pl.col(*PLACE).drop_nulls().first(),
         )
@@ -128,8 +133,8 @@ def _costs(tables: Tables, scope: Scope, copies: pl.DataFrame) -> pl.DataFrame:
     return (
         copies.with_columns(exposed_ns=_exposed_ns(tables, copies), name=pl.col("name").cast(pl.String))
         .join(calls, left_on="event", right_on="copy_event", how="left")
-        .with_columns(pl.col("idle_ns", "held_ns").fill_null(0))
-        .with_columns(cost_ns=pl.col("exposed_ns") + pl.col("idle_ns"))
+        .with_columns(pl.col("idle_ns", "after_ns", "held_ns").fill_null(0))
+        .with_columns(cost_ns=pl.col("idle_ns") - pl.col("after_ns") + pl.max_horizontal("exposed_ns", "after_ns"))
     )
 
 

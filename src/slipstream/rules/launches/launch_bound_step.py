@@ -26,7 +26,8 @@ class LaunchBoundStep(Rule):
     What it detects
     Idle time of the device that ends with a kernel which had not been launched yet, while the host was busy
     dispatching ops. What a loader, a synchronisation, an allocator or the garbage collector explains is not
-    counted. A device that is busy for 95 % of the time is not launch-bound.
+    counted, nor is a single host call that takes far longer than a launch does (start-up, first use of a kernel). A
+    device that is busy for 95 % of the time is not launch-bound.
 
     Why it costs time
     Each op costs the host 5 to 50 us (Python, dispatch, autograd, launch) whatever its size. Kernels that are
@@ -74,7 +75,7 @@ class LaunchBoundStep(Rule):
                 steps=scope.steps,
                 location=_location(tables, waits),
                 evidence=_evidence(tables, waits, scope),
-            )
+            ),
         ]
 
     def fix(self, finding: Finding) -> Fix:
@@ -104,10 +105,14 @@ def _location(tables: Tables, waits: pl.DataFrame) -> Location | None:
     return dominant_place(rows, "dur_ns")
 
 
-def _evidence(tables: Tables, waits: pl.DataFrame, scope: Scope) -> list[Evidence]:
-    rows = waits.sort("dur_ns", descending=True).head(3)
+def _named(tables: Tables, idle: pl.DataFrame) -> pl.DataFrame:
+    """Idle spans with the ``name`` of the event that shows their cause."""
     names = tables["events"].select("event", pl.col("name").cast(pl.String))
-    rows = rows.join(names, on="event", how="left", maintain_order="left")
+    return idle.join(names, on="event", how="left", maintain_order="left")
+
+
+def _evidence(tables: Tables, waits: pl.DataFrame, scope: Scope) -> list[Evidence]:
+    rows = _named(tables, waits.sort("dur_ns", descending=True).head(3))
     return [
         Evidence(
             event=f"idle {scope.worker}",

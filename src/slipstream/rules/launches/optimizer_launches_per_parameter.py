@@ -40,7 +40,8 @@ class OptimizerLaunchesPerParameter(Rule):
     Optimizer steps in which the same op comes 30 times and more, once for each parameter, where batched
     (`foreach`, `multi_tensor_apply`) or fused kernels would take all parameters together. On a device the cost is
     the idle time between the optimizer's kernels; on the CPU it is the time of the step outside ops plus the fixed
-    cost of each call, less the share of calls that a fused optimizer makes as well.
+    cost of each call, less the share of calls that a fused optimizer makes as well. On a device it is part of what
+    LCH001 counts.
 
     Why it costs time
     Adam needs about ten small ops per parameter. For a model of 200 parameters these are 2,000 calls of a few
@@ -83,6 +84,10 @@ class OptimizerLaunchesPerParameter(Rule):
         if repeats < REPEATS:
             return [self.dismissal(f"no op comes more than {repeats:.0f} times in an optimizer step")]
         cost = _host_cost(ops, steps) if launches is None else _device_cost(tables, launches, scope)
+        if not cost:
+            return [
+                self.dismissal("the optimizer updates parameters one by one, but its calls cost no time to speak of")
+            ]
         what = "calls" if launches is None else "launches"
         return [
             self.finding(

@@ -5,7 +5,7 @@ from typing import ClassVar
 import polars as pl
 
 from slipstream.model import Dismissal, Finding, Fix
-from slipstream.rules.blocking import blocking_costs, evidence_of_calls, harmless
+from slipstream.rules.blocking import blocking_costs, doubt, evidence_of_calls, harmless
 from slipstream.rules.places import PlaceCost, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
@@ -77,7 +77,8 @@ class ExplicitSynchronize(Rule):
         names = place.rows["name"].unique(maintain_order=True)
         return self.finding(
             title=f"{names[0]} leaves the {scope.worker} idle for {percent(scope.share(place.cost_ns))} of the time "
-            f"({duration(place.cost_ns)} behind {per_step(place.rows.height, scope.steps, 'call')}){place.suffix}",
+            f"({duration(place.cost_ns)} behind {per_step(place.rows.height, scope.steps, 'call')}){place.suffix}"
+            f"{doubt(place.rows)}",
             cost_ns=place.cost_ns,
             steps=scope.steps,
             location=place.location,

@@ -5,7 +5,7 @@ from typing import ClassVar
 import polars as pl
 
 from slipstream.model import Dismissal, Finding, Fix
-from slipstream.rules.blocking import blocking_costs, evidence_of_calls, harmless
+from slipstream.rules.blocking import blocking_costs, doubt, evidence_of_calls, harmless
 from slipstream.rules.places import PlaceCost, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
@@ -87,7 +87,8 @@ class ReadBackBlocks(Rule):
         what = f"by {first[0]} " if len(first) else ""
         return self.finding(
             title=f"Reading back {what}leaves the {scope.worker} idle for {percent(scope.share(place.cost_ns))} of the "
-            f"time ({duration(place.cost_ns)} behind {per_step(place.rows.height, scope.steps, 'wait')}){place.suffix}",
+            f"time ({duration(place.cost_ns)} behind {per_step(place.rows.height, scope.steps, 'wait')}){place.suffix}"
+            f"{doubt(place.rows)}",
             cost_ns=place.cost_ns,
             steps=scope.steps,
             location=place.location,
