@@ -109,6 +109,12 @@ def test_a_cpu_needs_native_units(recording, check, units, fires):
         assert "no 16-bit units" in verdict.reason
 
 
+def test_a_cpu_with_units_of_another_kind_is_not_judged(recording, check):
+    switches = [{"name": "cpu_16bit_units", "value": "bf16 svebf16"}]
+    with pytest.raises(NotEnoughData, match="svebf16"):
+        check("PRC002", recording(kind="cpu", ops=CPU_OPS, op_tree=CPU_TREE, switches=switches))
+
+
 def test_a_cpu_of_unknown_features_is_not_guessed(recording, check):
     for switches in ({}, {"switches": [{"name": "cpu_16bit_units", "value": None}]}, {"switches": [{"name": "other"}]}):
         with pytest.raises(NotEnoughData, match="16-bit units"):

@@ -278,7 +278,9 @@ def _product_costs(tables: Tables, scope: Scope, found: pl.DataFrame) -> pl.Seri
     cost = np.zeros(found.height, np.int64)
     if peak is None:
         return pl.Series(cost)
-    times = dict(tables["op_tree"].select("event", "device_total_ns").iter_rows())
+    products = pl.concat([found["before_event"], found["after_event"]])
+    tree = tables["op_tree"].filter(pl.col("event").is_in(products.implode()))
+    times = dict(tree.select("event", "device_total_ns").iter_rows())
     for place, row in enumerate(found.iter_rows(named=True)):
         types = row["before_input_types"] or ""
         if row["backward"] or not ("BFloat16" in types or "Half" in types):

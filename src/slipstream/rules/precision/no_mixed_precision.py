@@ -208,7 +208,10 @@ def _cpu_unit(tables: Tables) -> str | None:
     flags = cast("str | None", switches.get("cpu_16bit_units"))
     if flags is None:
         raise NotEnoughData("whether this CPU has 16-bit units could not be read when this was recorded")
-    return next((unit for unit in CPU_UNITS if unit in flags.split()), None)
+    known = next((unit for unit in CPU_UNITS if unit in flags.split()), None)
+    if flags and known is None:
+        raise NotEnoughData(f"this CPU has 16-bit units ({flags}), but whether matrix work can use them is not known")
+    return known
 
 
 def _evidence(rows: pl.DataFrame) -> list[Evidence]:
