@@ -19,10 +19,14 @@ def build(tables: Tables) -> pl.DataFrame:
     linked = tables["device_work"]["op_event"].count() > 0
     ops = tables["ops"].select("event", pl.col("name").cast(pl.String), "ts_ns", "dur_ns")
     tree = tables["op_tree"].select("event", "self_ns", "device_self_ns")
-    names = tables["ops"]["name"].to_physical().to_numpy()
+    within = ops["ts_ns"].is_between(pl.lit(window["start_ns"]), pl.lit(window["end_ns"]), closed="left").to_numpy()
+    # What lies outside the window has a name of its own, so that it is never the outermost of another.
+    names = np.where(
+        within, tables["ops"]["name"].to_physical().to_numpy().astype(np.int64), -1 - np.arange(len(within))
+    )
     outermost = outermost_of_their_name(names, nesting_of(tables.trace, "ops"))
     rows = ops.with_columns(pl.Series("outermost", outermost)).join(tree, on="event", maintain_order="left")
-    rows = rows.filter(pl.col("ts_ns").is_between(pl.lit(window["start_ns"]), pl.lit(window["end_ns"]), closed="left"))
+    rows = rows.filter(pl.Series(within))
     cost = "device_self_ns" if linked else "self_ns"
     stats = rows.group_by("name").agg(
         pl.len().alias("count"),
