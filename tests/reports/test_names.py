@@ -23,6 +23,22 @@ from slipstream.reports.names import short_name
             "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
             "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
         ),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "ncclKernel_AllReduce_RING_LL_Sum_float"),
+        (
+            "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_64x64_32x6_tn_align8>(cutlass::Params)",
+            "cutlass_80_tensorop_f16_s16816gemm_f16_64x64_32x6_tn_align8",
+        ),
+        (
+            "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, 7, false>(cublas::P<int>)",
+            "gemvx::kernel<…>",
+        ),
+        (
+            "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float> > >"
+            "(at::native::ReduceOp<float>)",
+            "reduce_kernel<ReduceOp>",
+        ),
+        ("Torch-Compiled Region: 0/0", "Torch-Compiled Region: 0/0"),
+        ("x<y", "x<y"),
         ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
         ("<built-in function add>", "<built-in function add>"),
     ],

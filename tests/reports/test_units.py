@@ -29,7 +29,17 @@ def test_durations_have_three_digits_in_the_unit_that_fits(ns: int | None, text:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.0, "0.0 %"), (0.0001, "< 0.1 %"), (0.0042, "0.4 %"), (0.042, "4.2 %"), (0.0995, "10 %"), (0.514, "51 %")],
+    [
+        (0.0, "0 %"),
+        (0.0001, "< 0.1 %"),
+        (0.0042, "0.4 %"),
+        (0.042, "4.2 %"),
+        (0.0995, "10 %"),
+        (0.514, "51 %"),
+        (0.9951, "99.5 %"),
+        (0.9999, "> 99.9 %"),
+        (1.0, "100 %"),
+    ],
 )
 def test_percent_in_a_sentence(share: float, text: str) -> None:
     assert percent(share) == text

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from slipstream.model import BreakdownPart, DeviceKind, Step
+from slipstream.model import BreakdownPart, DeviceKind, Location, Step
 from slipstream.reports import wording
 from slipstream.reports.wording import verdict
 from slipstream.store import Report
@@ -58,7 +58,7 @@ def test_border_between_busy_and_idle(training: Report, rest: float, busy: bool)
 
 def test_one_step_is_told_as_one_and_the_thread_counts_on_a_cpu(cpu_training: Report) -> None:
     assert verdict(cpu_training) == (
-        "The main thread is inside ops for 60 % of the only recorded step (85.0 ms); otherwise mostly it prepares the "
+        "The main thread is inside ops for 60 % of the only recorded step (85.0 ms); otherwise it mostly prepares the "
         "batch."
     )
 
@@ -92,3 +92,18 @@ def test_every_cause_has_words_for_both_views() -> None:
         assert wording.label(f"idle_{cause}", host=True) != cause
         assert wording._WAITS[cause]
         assert wording._HOST_DOES[cause]
+
+
+def test_a_long_path_is_cut_in_a_narrow_column_only() -> None:
+    far = Location(file="library/models/hub/adapters/model.py", line=40, function="run", precision="statement")
+    assert wording.place(far) == "library/models/hub/adapters/model.py:40 in run"
+    assert wording.place(far, brief=True) == "…/model.py:40"
+
+
+def test_a_statement_of_the_script_itself_has_no_function() -> None:
+    top = Location(file="train.py", line=4, function="<module>", precision="statement")
+    assert wording.place(top) == "train.py:4"
+
+
+def test_ops_are_listed_by_the_time_that_counts(training: Report, cpu_training: Report) -> None:
+    assert (wording.times_of(training), wording.times_of(cpu_training)) == ("GPU time", "own time on the CPU")

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from slipstream.model import Dismissal, Finding
+from slipstream.model import BreakdownPart, Dismissal, Finding, Hot, Integrity
 from slipstream.reports.documents import Page
 from slipstream.reports.names import short_name
-from slipstream.reports.units import duration, percent
+from slipstream.reports.units import duration, percent, percents
 from slipstream.reports.wording import DEVICE, place, steps_line
 from slipstream.store import Report
 
@@ -46,6 +46,25 @@ def finding_lines(finding: Finding, report: Report) -> list[tuple[str, str]]:
         lines.append(("seen", evidence(finding)))
     lines.append(("more", f"slipstream rules {finding.code}"))
     return lines
+
+
+def breakdown(report: Report) -> list[tuple[BreakdownPart, str]]:
+    """Parts that take any time, with their shares as printed."""
+    parts = [part for part in report.diagnosis.breakdown if part.share > 0]
+    return list(zip(parts, percents([part.share for part in parts]), strict=True))
+
+
+def hottest(hot: Sequence[Hot]) -> list[Hot]:
+    """The ops or kernels that are listed: the first few that took any time."""
+    return [row for row in hot[:HOT] if row.self_ns]
+
+
+def issue_lines(integrity: Integrity) -> list[str]:
+    """What was repaired or doubted, each with how often."""
+    return [
+        issue.text if f"{issue.count}" in issue.text.replace(",", "") else f"{issue.count:,} × {issue.text}"
+        for issue in integrity.issues
+    ]
 
 
 def cost(finding: Finding, report: Report) -> str:

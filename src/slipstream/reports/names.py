@@ -2,43 +2,71 @@
 
 import re
 
-_QUALIFIERS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\{lambda[^}]*\}|\bconst\b|\bvoid\b|\[clone [^\]]*\]")
-_FUNCTOR = re.compile(r"\w*(?:Functor|functor|_op|Op|_kernel_impl|Softmax|Reduce)\w*")
+_NOISE = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\bconst\b|\[clone [^\]]*\]")
+_SIGNATURE = re.compile(r"^(.*?\w)\(.*\)$")
+"""A name that ends in its arguments: ``kernel(int, float*)``, but not ``Memcpy HtoD (Pageable -> Device)``."""
+_TELLING = re.compile(r"cutlass_\w+|\w*(?:Functor|functor|_op|Op|_kernel_impl|gemm|xmma|Softmax|Reduce)\w*")
+"""Of template parameters, the one that says what is computed."""
+_GENERIC = frozenset({"kernel", "Kernel", "Kernel2", "device_kernel", "kernel_entry", "type"})
+"""Function names that all kernels of a library share."""
 
 
 def short_name(name: str, width: int = 60) -> str:
     """A name without return type, namespaces, arguments and most template parameters.
 
     Of the template parameters the one that says what is computed stays: the functor of an elementwise or
-    reduction kernel, for all of those share one function name.
+    reduction kernel, the tile of a matrix product, for all of those share one function name.
 
     Args:
         name: as it stands in a trace.
         width: most characters of the result, at least 8; the middle is left out of what is longer.
     """
-    text = _QUALIFIERS.sub("", " ".join(name.split())).strip()
-    head, inner = _split_template(text)
-    if inner is not None:
-        functor = _FUNCTOR.search(inner)
-        head = f"{_last_part(head)}<{functor.group() if functor else '…'}>"
-    elif "::" in head and "(" in head:
-        head = _last_part(head.split("(", 1)[0])
-    return _fit(head or name, width)
+    text = _NOISE.sub("", " ".join(name.split())).strip()
+    outside, inside = _split_templates(text)
+    signature = _SIGNATURE.match(outside)
+    if inside is None and (signature is None or "#" in text):
+        return _fit(text or name, width)
+    function = (signature.group(1) if signature else outside).split(" ")[-1]
+    parts = function.split("::")
+    last = "::".join(parts[-2:]) if parts[-1] in _GENERIC else parts[-1]
+    if inside is None:
+        return _fit(last or name, width)
+    telling = _TELLING.search(inside)
+    if telling is not None and parts[-1] in _GENERIC:
+        return _fit(telling.group(), width)
+    return _fit(f"{last}<{telling.group() if telling else '…'}>", width)
 
 
-def _split_template(text: str) -> tuple[str, str | None]:
-    """What stands before the first template list, and that list; None when the name has none."""
-    opened = text.find("<")
-    # "a->b", "x<y" inside a label and a bracket at the start are no template lists.
-    if opened <= 0 or not (text[opened - 1].isalnum() or text[opened - 1] == "_") or ">" not in text[opened:]:
-        return text, None
-    return text[:opened], text[opened + 1 :]
+def _split_templates(text: str) -> tuple[str, str | None]:
+    """What stands outside of all template lists, and the list of the function itself (the last before its
+    arguments); None when there is none.
+    """
+    outside: list[str] = []
+    last: list[str] = []
+    depth = 0
+    found: str | None = None
+    for place, character in enumerate(text):
+        # "a->b", "x < y" and a bracket at the start are no template lists.
+        if character == "<" and (depth or (place and (text[place - 1].isalnum() or text[place - 1] == "_"))):
+            depth += 1
+        elif character == ">" and depth and text[place - 1] != "-":
+            depth -= 1
+            if not depth:
+                # Lists within the arguments say nothing of the function.
+                found = "".join(last) if found is None or "(" not in "".join(outside) else found
+                last = []
+                continue
+        if depth:
+            last.append(character)
+        else:
+            outside.append(character)
+    return (text, None) if depth or found is None else ("".join(outside), found)
 
 
-def _last_part(qualified: str) -> str:
-    """The last name of a C++ path; paths of torch operators (``aten::mm``) are one level deep and stay."""
-    parts = qualified.split("::")
-    return parts[-1] if len(parts) > 2 or " " in qualified else qualified
+def short_file(file: str, width: int = 28) -> str:
+    """A path cut to its last part where it is longer than ``width`` characters."""
+    last = re.split(r"[/\\]", file)[-1]
+    return file if len(file) <= width or last == file else f"…/{last}"
 
 
 def _fit(text: str, width: int) -> str:

@@ -33,10 +33,14 @@ def three_digits(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 0..1 for a sentence: ``51 %``, ``4.2 %``, ``0.3 %``, ``< 0.1 %``."""
+    """A share of 0..1 for a sentence: ``51 %``, ``4.2 %``, ``0.3 %``, ``< 0.1 %``, ``> 99.9 %``."""
     value = share * 100
     if 0 < value < 0.05:
         return "< 0.1 %"
+    if 99.5 <= value < 100:
+        return f"{value:.1f} %" if value < 99.95 else "> 99.9 %"
+    if value == 0:
+        return "0 %"
     return f"{value:.0f} %" if value >= 9.95 else f"{value:.1f} %"
 
 

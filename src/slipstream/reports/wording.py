@@ -1,8 +1,10 @@
 """The words for parts, causes, grades and devices, and the verdict in one sentence."""
 
+from collections.abc import Mapping
 from statistics import median_low
 
 from slipstream.model import CAUSES, BreakdownPart, Finding, Location
+from slipstream.reports.names import short_file
 from slipstream.reports.units import article, duration, percent, plural
 from slipstream.store import Report
 
@@ -12,7 +14,7 @@ DEVICE = {
     "xpu": "GPU",
     "mps": "GPU",
     "npu": "NPU",
-    "mtia": "accelerator",
+    "mtia": "device",
     "cpu": "CPU",
     "unknown": "device",
 }
@@ -88,7 +90,7 @@ WORTH_NAMING = 0.1
 
 
 def device_word(report: Report) -> str:
-    """What the work ran on: GPU, NPU, accelerator, CPU or device."""
+    """What the work ran on: GPU, NPU, CPU or device."""
     return DEVICE[report.diagnosis.source.device_kind]
 
 
@@ -97,13 +99,19 @@ def on_device(report: Report) -> bool:
     return bool(report.tables.row("window")["on_device"])
 
 
-def place(location: Location | None) -> str:
-    """Where something is: ``train.py:42 in main``, or ``in function main (train.py:40)``, which is its def."""
+def place(location: Location | None, *, brief: bool = False) -> str:
+    """Where something is: ``train.py:42 in main``, or ``in function main (train.py:40)``, which is its def.
+
+    Args:
+        location: None: not known, which is an empty string.
+        brief: for a narrow column: no function where the line itself is known, no folders of a long path.
+    """
     if location is None:
         return ""
+    at = f"{short_file(location.file) if brief else location.file}:{location.line}"
     if location.precision == "function":
-        return f"in function {location.function} ({location.file}:{location.line})"
-    return f"{location.file}:{location.line} in {location.function}"
+        return f"in {location.function} ({at})" if brief else f"in function {location.function} ({at})"
+    return at if brief or location.function == "<module>" else f"{at} in {location.function}"
 
 
 def period(report: Report) -> str:
@@ -154,7 +162,7 @@ def verdict(report: Report) -> str:
     idle_share = sum(part.share for part in idle)
     if not on_device(report):
         worked = sum(part.share for part in parts if part.part == "compute")
-        reason = _reason(report, idle, _HOST_DOES)
+        reason = _reason(report, idle, _HOST_DOES, "it mostly")
         return f"The main thread is inside ops for {percent(worked)} of {period(report)}; otherwise {reason}."
     if lost[0].part == "exposed_communication" and lost[0].share > idle_share:
         return (
@@ -166,18 +174,18 @@ def verdict(report: Report) -> str:
             f"The {device_word(report)} spends {percent(lost[0].share)} of {period(report)} copying memory while "
             f"nothing computes{_culprit(report, 'INP')}."
         )
-    reason = _reason(report, idle, _WAITS)
+    reason = _reason(report, idle, _WAITS, "mostly it")
     return f"The {device_word(report)} is idle {percent(idle_share)} of {period(report)}; {reason}."
 
 
-def _reason(report: Report, idle: list[BreakdownPart], phrases: dict[str, str]) -> str:
+def _reason(report: Report, idle: list[BreakdownPart], phrases: Mapping[str, str], mostly: str) -> str:
     """What most of the idle time is, and the second cause where the first does not explain half of it."""
     first = idle[0].part.removeprefix("idle_")
-    what = f"it {phrases[first]}{_culprit(report, _FAMILIES.get(first, '-'))}"
+    what = f"{phrases[first]}{_culprit(report, _FAMILIES.get(first, '-'))}"
     if len(idle) == 1 or idle[0].share >= sum(part.share for part in idle) / 2:
-        return f"mostly {what}"
+        return f"{mostly} {what}"
     second = idle[1].part.removeprefix("idle_")
-    return f"{what} ({percent(idle[0].share)}) or {phrases[second]} ({percent(idle[1].share)})"
+    return f"it {what} ({percent(idle[0].share)}) or {phrases[second]} ({percent(idle[1].share)})"
 
 
 def _culprit(report: Report, family: str) -> str:
@@ -187,7 +195,7 @@ def _culprit(report: Report, family: str) -> str:
         return ""
     location = found.location
     inside = f"{location.function}, " if location.precision == "function" else ""
-    return f" ({inside}{location.file}:{location.line})"
+    return f" ({inside}{short_file(location.file)}:{location.line})"
 
 
 def _busy(report: Report, parts: tuple[BreakdownPart, ...]) -> str:
@@ -209,6 +217,11 @@ def _without_breakdown(report: Report) -> str:
     if window.busy_ns is None:
         return f"How busy the {device_word(report)} was in {period(report)} cannot be told: its work was not recorded."
     return f"Work took {duration(window.busy_ns)} of {period(report)}; what the rest was cannot be told."
+
+
+def times_of(report: Report) -> str:
+    """Whose time ops are listed by: the device's, or without device work the CPU's own."""
+    return f"{device_word(report)} time" if report.diagnosis.totals.gpu_events else "own time on the CPU"
 
 
 def steps_line(report: Report) -> str:

@@ -5,20 +5,22 @@ from collections.abc import Iterable, Sequence
 from slipstream.model import Hot
 from slipstream.reports.account import (
     FINDINGS,
-    HOT,
+    breakdown,
     cost,
     facts_line,
     finding_lines,
     gain_note,
     grouped,
     head,
+    hottest,
+    issue_lines,
     next_steps,
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
 from slipstream.reports.ranks import overview
-from slipstream.reports.units import duration, percent, percents
-from slipstream.reports.wording import GRADE, inferred_parts, label, on_device, place, verdict
+from slipstream.reports.units import duration, percent
+from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
 
 
@@ -38,30 +40,32 @@ def _one(report: Report) -> list[str]:
     blocks.append(f"**{_plain(verdict(report))}**")
     blocks += _breakdown(report)
     blocks += _findings(report)
-    blocks += _hot("Ops", document.top_ops) + _hot("Kernels and copies", document.top_kernels)
+    blocks += _hot(f"Ops, by {times_of(report)}", document.top_ops)
+    blocks += _hot(f"Kernels and copies, by {device_word(report)} time", document.top_kernels)
     for title, silent in (("Looked at, not worth changing", document.dismissed), ("Not checked", document.not_checked)):
         if silent:
             blocks += [f"## {title}", _list(f"{codes}: {_plain(reason)}" for codes, reason in grouped(silent))]
     integrity = document.integrity
     if integrity.grade != "A":
-        issues = [f"{_plain(issue.text)} ({issue.count:,} ×, {_code(issue.code)})" for issue in integrity.issues]
-        blocks += [f"## Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}", _list(issues)]
+        issues = _list(map(_plain, issue_lines(integrity)))
+        blocks += [f"## Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}", issues]
     blocks += ["## Look further", "```\n" + "\n".join(next_steps(report)) + "\n```"]
     return [block for block in blocks if block]
 
 
 def _breakdown(report: Report) -> list[str]:
-    parts = report.diagnosis.breakdown
+    parts = breakdown(report)
     if not parts:
         return []
     inferred, host = inferred_parts(report), not on_device(report)
-    shown = percents([part.share for part in parts])
     lines = ["| part | per step | share |", "|---|---:|---:|"]
-    for part, share in zip(parts, shown, strict=True):
+    for part, share in parts:
         star = r" \*" if part.part in inferred else ""
         lines.append(f"| {label(part.part, host)}{star} | {duration(part.ns_per_step)} | {share} |")
     note = (
-        [r"\* inferred: no row of the recording confirms the cause"] if any(p.part in inferred for p in parts) else []
+        [r"\* inferred: no row of the recording confirms the cause"]
+        if any(part.part in inferred for part, _ in parts)
+        else []
     )
     return ["## Where the time goes", "\n".join(lines), *note]
 
@@ -83,11 +87,12 @@ def _findings(report: Report) -> list[str]:
 
 
 def _hot(title: str, hot: Sequence[Hot]) -> list[str]:
-    if not hot:
+    shown = hottest(hot)
+    if not shown:
         return []
     lines = [f"## {title}", "", "| name | count | time | share | where |", "|---|---:|---:|---:|---|"]
-    for row in hot[:HOT]:
-        name, where = _code(short_name(row.name)), _plain(place(row.location))
+    for row in shown:
+        name, where = _code(short_name(row.name)), _plain(place(row.location, brief=True))
         lines.append(f"| {name} | {row.count:,} | {duration(row.self_ns)} | {percent(row.share)} | {where} |")
     return ["\n".join(lines)]
 

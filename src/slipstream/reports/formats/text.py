@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -11,20 +12,22 @@ from rich.text import Text
 from slipstream.model import Dismissal, Hot
 from slipstream.reports.account import (
     FINDINGS,
-    HOT,
+    breakdown,
     cost,
     facts_line,
     finding_lines,
     gain_note,
     grouped,
     head,
+    hottest,
+    issue_lines,
     next_steps,
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
 from slipstream.reports.ranks import overview
-from slipstream.reports.units import bar, duration, percent, percents
-from slipstream.reports.wording import GRADE, inferred_parts, label, on_device, place, verdict
+from slipstream.reports.units import bar, duration, percent
+from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
 
 _IN_FULL = 2
@@ -58,8 +61,8 @@ def _one(console: Console, report: Report) -> None:
     console.print(Text(verdict(report), style="bold"))
     _breakdown(console, report)
     _findings(console, report)
-    _hot(console, "Ops, by time", document.top_ops)
-    _hot(console, "Kernels and copies, by time", document.top_kernels)
+    _hot(console, f"Ops, by {times_of(report)}", document.top_ops)
+    _hot(console, f"Kernels and copies, by {device_word(report)} time", document.top_kernels)
     _silent(console, "Looked at, not worth changing", document.dismissed)
     _silent(console, "Not checked", document.not_checked)
     _quality(console, report)
@@ -82,25 +85,20 @@ def _packed(facts: Sequence[str], width: int) -> list[str]:
 
 
 def _breakdown(console: Console, report: Report) -> None:
-    parts = report.diagnosis.breakdown
+    parts = breakdown(report)
     if not parts:
         return
-    per_step = any(part.ns_per_step is not None for part in parts)
+    per_step = any(part.ns_per_step is not None for part, _ in parts)
     inferred, host = inferred_parts(report), not on_device(report)
     _heading(console, "Where the step goes" if per_step else "Where the recorded time goes")
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
+    grid = _columns("left", "left", "right", "right")
     width = max(12, min(44, console.width - 56))
-    for part, share in zip(parts, percents([part.share for part in parts]), strict=True):
-        useful = part.part == "compute"
+    for part, share in parts:
         star = " *" if part.part in inferred else ""
-        blocks = Text(bar(part.share, width).ljust(width), style="green" if useful else "yellow")
+        blocks = Text(bar(part.share, width).ljust(width), style="green" if part.part == "compute" else "yellow")
         grid.add_row(label(part.part, host) + star, blocks, duration(part.ns_per_step) if per_step else "", share)
     console.print(Padding(grid, (0, 0, 0, 2)))
-    if any(part.part in inferred for part in parts):
+    if any(part.part in inferred for part, _ in parts):
         _note(console, "* inferred: no row of the recording confirms the cause")
 
 
@@ -112,39 +110,52 @@ def _findings(console: Console, report: Report) -> None:
         return
     _heading(console, f"Findings, {gain_note(findings)}")
     for number, finding in enumerate(findings[:FINDINGS], 1):
-        title = Text.assemble((f"{number} ", "bold"), (finding.code, "bold yellow"), " ", (finding.title, "bold"))
+        title = _columns("left", None, gap=1)
+        title.add_row(
+            Text(str(number), style="bold"), Text.assemble((finding.code, "bold yellow"), f" {finding.title}")
+        )
         console.print(Padding(title, (0 if number == 1 else 1, 0, 0, 2)))
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="dim", no_wrap=True, width=5)
-        grid.add_column(overflow="fold")
+        grid = _columns("left", None)
         for name, text in finding_lines(finding, report):
-            grid.add_row(name, Text(text))
+            grid.add_row(Text(name, style="dim"), Text(text))
             snippet = finding.fix.snippet if finding.fix is not None and name == "do" else None
-            if snippet and len(snippet.rstrip().splitlines()) <= _SNIPPET_LINES:
-                grid.add_row("", Text(snippet.rstrip(), style="cyan"))
+            if snippet and _short(snippet, console.width - 11):
+                grid.add_row("", Text(snippet.strip(), style="cyan"))
         console.print(Padding(grid, (0, 0, 0, 4)))
     for finding in findings[FINDINGS:]:
         line = Text(f"also {finding.code} {finding.title}: {cost(finding, report)}")
         console.print(Padding(line, (1 if finding is findings[FINDINGS] else 0, 0, 0, 2)))
 
 
+def _short(snippet: str, width: int) -> bool:
+    """Whether code is worth showing here: few lines, none of which would be wrapped."""
+    lines = snippet.strip().splitlines()
+    return len(lines) <= _SNIPPET_LINES and all(len(line) <= width for line in lines)
+
+
 def _hot(console: Console, title: str, hot: Sequence[Hot]) -> None:
-    if not hot:
+    shown = hottest(hot)
+    if not shown:
         return
-    _heading(console, title)
+    _heading(console, f"{title}, with the share of it")
     # The longest place must fit beside its name; both share what the figures leave.
-    places = [place(row.location) for row in hot[:HOT]]
-    room = console.width - 32
+    places = [place(row.location, brief=True) for row in shown]
+    room = console.width - 34
     width = max(24, room - max(map(len, places)) - 2) if any(places) else room
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    for _ in range(3):
-        grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(overflow="fold", style="dim")
-    for row, where in zip(hot[:HOT], places, strict=True):
+    grid = _columns("left", "right", "right", "right", None)
+    for row, where in zip(shown, places, strict=True):
         name = short_name(row.name, min(width, 60))
-        grid.add_row(Text(name), f"{row.count:,} ×", duration(row.self_ns), percent(row.share), Text(where))
+        figures = f"{row.count:,} ×", duration(row.self_ns), percent(row.share)
+        grid.add_row(Text(name), *figures, Text(where, style="dim"))
     console.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _columns(*justify: Literal["left", "right"] | None, gap: int = 2) -> Table:
+    """Columns without lines; None: text that is wrapped, the others never are."""
+    grid = Table.grid(padding=(0, gap))
+    for side in justify:
+        grid.add_column(justify=side or "left", no_wrap=side is not None, overflow="fold")
+    return grid
 
 
 def _silent(console: Console, title: str, silent: Sequence[Dismissal]) -> None:
@@ -160,8 +171,8 @@ def _quality(console: Console, report: Report) -> None:
     if integrity.grade == "A":
         return
     _heading(console, f"Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}")
-    for issue in integrity.issues:
-        _hanging(console, f"{issue.count:,} ×", issue.text)
+    for line in issue_lines(integrity):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def rows(rows: Rows, style: Style) -> str:
