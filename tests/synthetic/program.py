@@ -292,12 +292,15 @@ class Program:
         return self.edited(lambda one: None if isinstance(one, Work) and one.cause == cause else one)
 
     def without_waits(self) -> "Program":
-        """The program without any wait of the host for the device; copies become asynchronous."""
+        """The program without any wait of the host for the device; copies become asynchronous, from pinned memory."""
 
         def change(one: Instruction) -> Instruction | None:
             if isinstance(one, Synchronize):
                 return None
-            return msgspec.structs.replace(one, blocks=False) if isinstance(one, Submit) else one
+            if isinstance(one, Submit) and one.blocks:
+                tasks = tuple((name.replace("Pageable", "Pinned"), ns) for name, ns in one.tasks)
+                return msgspec.structs.replace(one, blocks=False, tasks=tasks)
+            return one
 
         return self.edited(change)
 

@@ -39,7 +39,9 @@ def by_place(rows: pl.DataFrame, cost: str, length_ns: int) -> list[PlaceCost]:
     rows = rows.filter(pl.col(cost) > 0).with_columns(pl.col(PLACE[0], PLACE[2], PLACE[3]).cast(pl.String))
     if not rows.height:
         return []
-    rows = rows.sort(cost, descending=True).with_columns(pl.col(cost).sum().over(PLACE).alias("_place_ns"))
+    when = [column for column in ("ts_ns", "start_ns") if column in rows.columns]
+    rows = rows.sort(cost, *when, descending=[True, *(False for _ in when)])  # the order in the file must not matter
+    rows = rows.with_columns(pl.col(cost).sum().over(PLACE).alias("_place_ns"))
     small = (pl.col("_place_ns") < WORTH_SHARE * length_ns) & pl.col("line").is_not_null()
     found = []
     for _, part in rows.filter(~small).group_by(PLACE, maintain_order=True):

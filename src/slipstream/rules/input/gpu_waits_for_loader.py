@@ -109,8 +109,9 @@ def _lost_ns(tables: Tables, scope: Scope, spans: pl.DataFrame) -> int:
 def _shared_out(spans: pl.DataFrame, lost_ns: int) -> pl.DataFrame:
     """Give every wait its part of the time lost (column ``cost_ns``), by how long the device was idle in it."""
     weight = "idle_ns" if int(spans["idle_ns"].sum()) else "dur_ns"
-    part = pl.col(weight) / pl.col(weight).sum() * lost_ns
-    return spans.with_columns(part.round().cast(pl.Int64).alias("cost_ns"))
+    # Running sums are rounded, not the parts, so that these add up to the whole.
+    until = (pl.col(weight).cum_sum() / pl.col(weight).sum() * lost_ns).round().cast(pl.Int64)
+    return spans.with_columns((until - until.shift(1, fill_value=0)).alias("cost_ns"))
 
 
 def _title(rows: pl.DataFrame, cost_ns: int, scope: Scope) -> str:

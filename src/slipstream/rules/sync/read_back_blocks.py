@@ -82,7 +82,7 @@ class ReadBackBlocks(Rule):
         )
 
     def _finding(self, place: PlaceCost, scope: Scope) -> Finding:
-        ops = place.rows.group_by("op").agg(pl.col("cost_ns").sum()).sort("cost_ns", descending=True)
+        ops = place.rows.group_by("op").agg(pl.col("cost_ns").sum()).sort("cost_ns", "op", descending=[True, False])
         first = ops["op"].drop_nulls()
         what = f"by {first[0]} " if len(first) else ""
         return self.finding(
