@@ -52,7 +52,7 @@ def kind_of(event: dict[str, Any]) -> str | None:
 
 
 def is_collective(event: dict[str, Any]) -> bool:
-    named = re.search("(nccl|rccl)(dev)?kernel|cross_device_reduce", event["name"], re.IGNORECASE)
+    named = re.search("(nccl|rccl)(dev)?kernel|cross_device_reduce|multimem_all_reduce", event["name"], re.IGNORECASE)
     return bool(named) or "Collective name" in event.get("args", {})
 
 
