@@ -66,6 +66,12 @@ def test_many_ranks_are_shown_side_by_side_and_one_in_full(ranks: list[Report]) 
     assert render(ranks[:2]).count("Where the step goes") == 2
 
 
+def test_recordings_without_distinct_ranks_are_named_by_their_files(training: Report) -> None:
+    text = render([training, training])
+    assert text.startswith("2 recordings\nrecording ")
+    assert "\ntrace.json.gz" in text
+
+
 def test_markdown_escapes_what_it_would_interpret(training: Report) -> None:
     odd = msgspec.structs.replace(
         training.diagnosis,

@@ -65,8 +65,13 @@ def _split_templates(text: str) -> tuple[str, str | None]:
 
 def short_file(file: str, width: int = 28) -> str:
     """A path cut to its last part where it is longer than ``width`` characters."""
-    last = re.split(r"[/\\]", file)[-1]
+    last = last_part(file)
     return file if len(file) <= width or last == file else f"…/{last}"
+
+
+def last_part(path: str) -> str:
+    """The name at the end of a path or address."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
 def _fit(text: str, width: int) -> str:

@@ -18,7 +18,7 @@ from slipstream.reports.account import (
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
-from slipstream.reports.ranks import overview
+from slipstream.reports.ranks import counted, overview
 from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
@@ -28,7 +28,7 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
     """The same sections as on the terminal; several ranks begin with an overview."""
     blocks: list[str] = []
     if len(reports) > 1:
-        blocks += ["# slipstream: " + f"{len(reports)} ranks", rows(overview(reports), style).rstrip()]
+        blocks += [f"# slipstream: {counted(reports)}", rows(overview(reports), style).rstrip()]
     for report in reports:
         blocks += _one(report)
     return "\n\n".join(blocks) + "\n"

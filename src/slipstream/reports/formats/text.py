@@ -25,7 +25,7 @@ from slipstream.reports.account import (
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
-from slipstream.reports.ranks import overview
+from slipstream.reports.ranks import counted, overview
 from slipstream.reports.units import bar, duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
@@ -40,8 +40,12 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
     """The report of one recording; several ranks begin with an overview."""
     console = _console(style)
     if len(reports) > 1:
-        console.print(Text(f"{len(reports)} ranks", style="bold"), _grid(overview(reports), len(reports)), "", sep="\n")
-    for report in _in_full(reports):
+        console.print(Text(counted(reports), style="bold"), _grid(overview(reports), len(reports)), "", sep="\n")
+    shown = _in_full(reports)
+    if len(shown) < len(reports):
+        _note(console, "Below, the one with the costliest finding; name a single file to see another.")
+        console.print()
+    for report in shown:
         _one(console, report)
     return _text(console)
 
