@@ -67,6 +67,7 @@ def test_without_a_device_calls_and_waits_of_the_main_thread_count(recording, ch
     (finding,) = check("COM001", recording(kind="cpu", ops=ops, idle_spans=idle))
     assert finding.cost_ns == 13 * MS
     assert finding.title.startswith("The main thread spends 13 %")
+    assert [evidence.event for evidence in finding.evidence] == ["wait for other processes", "c10d::allreduce_"]
 
 
 def test_without_a_device_exchange_on_other_threads_alone_is_hidden(recording, check):

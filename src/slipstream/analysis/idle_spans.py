@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from slipstream.analysis.busy import busy_of_window
+from slipstream.analysis.exchange_waits import exchange_waits
 from slipstream.analysis.painting import (
     Longs,
     Painted,
@@ -204,7 +205,15 @@ def _pieces_on_host(
     seen, _ = inside(activity.on_thread(main), idle) if main is not None else (nothing(), None)
     silent = msgspec.structs.replace(outside(idle, seen), label=np.full(len(outside(idle, seen)), SILENT))
     pieces = merge([seen, silent])
-    inferred = pieces.label == SILENT
+    host = np.isin(pieces.label, (SILENT, PYTHON, DISPATCH, WAITING))
+    if main is not None:
+        vague, waits = pieces.take(host), exchange_waits(tables, idle, main)
+        waited, which = inside(vague, waits)
+        waited = msgspec.structs.replace(
+            waited, label=np.full(len(waited), LABEL["comm_wait"]), event=waits.event[which]
+        )
+        pieces = merge([pieces.take(~host), outside(vague, waits), waited])
+    inferred = (pieces.label == SILENT) | (pieces.label == LABEL["comm_wait"])
     host = np.isin(pieces.label, (SILENT, PYTHON, DISPATCH, WAITING))
     pieces = msgspec.structs.replace(pieces, label=np.where(host, LABEL["host"], pieces.label))
     return pieces, inferred, np.full(len(pieces), -1 if main is None else main, np.int64)

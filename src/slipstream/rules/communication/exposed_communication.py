@@ -117,17 +117,27 @@ class ExposedCommunication(Rule):
             return [
                 self.dismissal(f"{per_step(calls.height, scope.steps, 'collective')}, none of them on the main thread")
             ]
-        rows = mine.with_columns(exposed_ns=pl.Series(end - start)).sort("exposed_ns", descending=True)
+        rows = mine.with_columns(exposed_ns=pl.Series(end - start), op_event=pl.col("event"))
+        named = tables["events"].select("event", pl.col("name").cast(pl.String))
+        shown = pl.concat(
+            [
+                rows.select("name", "ts_ns", "dur_ns", "exposed_ns"),
+                waits.join(named, on="event", how="left").select(
+                    pl.format("wait for {}", pl.col("name").fill_null("other processes")).alias("name"),
+                    pl.col("start_ns").alias("ts_ns"),
+                    "dur_ns",
+                    pl.col("dur_ns").alias("exposed_ns"),
+                ),
+            ]
+        ).sort("exposed_ns", "ts_ns", descending=[True, False])
         return [
             self.finding(
                 title=f"The main thread spends {percent(scope.share(cost))} of the time in communication with other "
                 f"processes ({duration(cost)} in {per_step(mine.height, scope.steps, 'call')})",
                 cost_ns=cost,
                 steps=scope.steps,
-                location=_location(
-                    tables, rows.rename({"event": "op_event"}).with_columns(pl.col("op_event").alias("event"))
-                ),
-                evidence=_evidence(rows),
+                location=_location(tables, rows),
+                evidence=_evidence(shown),
             )
         ]
 
