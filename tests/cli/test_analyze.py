@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,8 @@ def validated(text: str) -> dict[str, object]:
     return document
 
 
-def test_text_names_the_cause(slipstream: Slipstream, recording: Path) -> None:
-    run = slipstream("analyze", recording)
+def test_text_names_the_cause(process: Slipstream, recording: Path) -> None:
+    run = process("analyze", recording)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert "waits for the data loader" in run.stdout
@@ -56,9 +57,7 @@ def test_result_in_a_file(slipstream: Slipstream, recording: Path, tmp_path: Pat
     assert validated((tmp_path / "found.json").read_text())["kind"] == "diagnosis"
 
 
-def test_a_terminal_without_its_characters_gets_question_marks(slipstream: Slipstream, recording: Path) -> None:
-    import os
-
-    run = slipstream("analyze", recording, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+def test_a_terminal_without_its_characters_gets_question_marks(process: Slipstream, recording: Path) -> None:
+    run = process("analyze", recording, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert run.returncode == 0, run.stderr
     assert "?" in run.stdout

@@ -41,16 +41,22 @@ def test_files_without_a_complete_event(slipstream: Slipstream, tmp_path: Path, 
     assert name in run.stderr
 
 
-def test_nothing_there(slipstream: Slipstream) -> None:
-    run = slipstream("analyze", "missing.json")
+@pytest.mark.parametrize("name", ["empty.json", "picture.png", "other.json", "cut.json.gz"])
+def test_the_same_in_a_process_of_its_own(process: Slipstream, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(BAD_FILES[name])
+    refused(process("analyze", name))
+
+
+def test_nothing_there(process: Slipstream) -> None:
+    run = process("analyze", "missing.json")
     refused(run)
     assert "missing.json" in run.stderr
 
 
-def test_a_folder_without_recordings(slipstream: Slipstream, tmp_path: Path) -> None:
+def test_a_folder_without_recordings(process: Slipstream, tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "notes.txt").write_text("nothing")
-    refused(slipstream("analyze", "log"))
+    refused(process("analyze", "log"))
 
 
 def test_query_refuses_alike(slipstream: Slipstream) -> None:
@@ -71,8 +77,8 @@ def test_an_output_that_cannot_be_written(slipstream: Slipstream, recording: Pat
     refused(slipstream("analyze", recording, "-o", "missing/folder/x.txt"))
 
 
-def test_a_script_that_is_not_there(slipstream: Slipstream) -> None:
-    run = slipstream("run", "missing.py")
+def test_a_script_that_is_not_there(process: Slipstream) -> None:
+    run = process("run", "missing.py")
     refused(run)
     assert "missing.py" in run.stderr
 
