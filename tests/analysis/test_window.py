@@ -105,6 +105,12 @@ def test_main_thread_without_marks() -> None:
     assert make_tables(kernels=[span("k", 0, 5)]).row("window")["main_thread"] is None
 
 
+def test_without_any_op_it_is_unknown_what_the_main_thread_did() -> None:
+    row = make_tables(python=[span("train.py(1): f", 0, 50)]).row("window")
+    assert (row["on_device"], row["end_ns"], row["busy_ns"], row["idle_ns"]) == (False, 50, None, None)
+
+
 def test_an_empty_recording_has_an_empty_window() -> None:
     row = make_tables().row("window")
-    assert (row["start_ns"], row["end_ns"], row["busy_ns"], row["idle_ns"]) == (0, 0, 0, 0)
+    assert (row["start_ns"], row["end_ns"], row["basis"]) == (0, 0, "recording")
+    assert (row["main_thread"], row["busy_ns"]) == (None, None)

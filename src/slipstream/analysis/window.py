@@ -21,7 +21,8 @@ def build(tables: Tables) -> pl.DataFrame:
     kernels = tables["device_work"].filter(pl.col("kind").is_in(["kernel", "collective"]))
     ran = kernels.filter((pl.col("ts_ns") < end) & (pl.col("ts_ns") + pl.col("dur_ns") >= start))
     # The host launched kernels, yet none are in the file: the device was not idle, what it did is unknown.
-    known = not on_device or ran.height > 0 or inside.height == 0
+    # The same holds for a thread of which no ops were recorded.
+    known = (ran.height > 0 or inside.height == 0) if on_device else tables["ops"].height > 0
     busy = length(clip(_work(tables, on_device, main_thread), start, end)) if known else None
     return pl.DataFrame(
         {

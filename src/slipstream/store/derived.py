@@ -32,8 +32,10 @@ WINDOW = Table(
         column("steps", pl.Int64, "steps inside", missing="no steps known"),
         column("on_device", pl.Boolean, "whether a device did the work; false: the main thread is what counts"),
         column("main_thread", pl.Int32, "thread that drives the training", missing="no host rows"),
-        column("busy_ns", pl.Int64, "device (or main thread) busy", "ns", "device work is missing from the file"),
-        column("idle_ns", pl.Int64, "rest of the window", "ns", "device work is missing from the file"),
+        column(
+            "busy_ns", pl.Int64, "device (or main thread) busy", "ns", "device work (or all ops) missing from the file"
+        ),
+        column("idle_ns", pl.Int64, "rest of the window", "ns", "device work (or all ops) missing from the file"),
     ),
 )
 
