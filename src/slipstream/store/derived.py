@@ -165,7 +165,8 @@ BLOCKING_CALLS = Table(
         column(
             "gap_ns",
             pl.Int64,
-            "device idle from the last work before the return to the first launched after, clipped at the next such call",
+            "device idle from the last work before the return to the first launched after, "
+            "clipped at the next such call",
             "ns",
         ),
         _step(),
