@@ -66,6 +66,22 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found(monkeypatch, GPU, PATH=str(tmp_path))["compiler"].state == "look"
 
 
+@pytest.mark.parametrize(
+    ("version", "state", "told"),
+    [
+        ("2.8.1+cu126", "look", "needs 2.9"),
+        ("2.9.0", "ok", "built for CUDA 13.0"),
+        ("2.13.0+cpu", "ok", "built for CUDA 13.0"),
+        ("2.14.0", "ok", "newer than 2.13"),
+        ("unknown", "cannot tell", "unknown"),
+    ],
+)
+def test_versions_of_torch(monkeypatch: pytest.MonkeyPatch, version: str, state: str, told: str) -> None:
+    check = found(monkeypatch, GPU | {"torch": version})["torch"]
+    assert check.state == state
+    assert told in check.why
+
+
 def test_without_torch_the_rest_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
     all_checks = found(monkeypatch, {})
     assert "pip install torch" in all_checks["torch"].why

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from slipstream.cli import probe
 
 State = Literal["ok", "look", "cannot tell"]
 
+OLDEST_TORCH, TESTED_TORCH = (2, 9), (2, 13)
 PROBE_SECONDS = 120
 """A first import of PyTorch from a cold network disk takes a minute."""
 SHM_BYTES = 1 << 30
@@ -97,7 +99,7 @@ def _versions(facts: Mapping[str, Any], trouble: str) -> Iterator[Check]:
     yield Check(name="slipstream", state="ok", why=__version__)
     if facts:
         build = f"CUDA {facts['cuda']}" if facts["cuda"] else f"ROCm {facts['hip']}" if facts["hip"] else "CPU only"
-        yield Check(name="torch", state="ok", why=f"{facts['torch']}, built for {build}")
+        yield _torch(facts["torch"], build)
     elif "ModuleNotFoundError" in trouble and "torch" in trouble:
         why = "not installed for this Python: traces can be analysed, jobs cannot be run (pip install torch)"
         yield Check(name="torch", state="look", why=why)
@@ -108,6 +110,22 @@ def _versions(facts: Mapping[str, Any], trouble: str) -> Iterator[Check]:
             yield Check(name=package, state="ok", why=importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
             continue
+
+
+def _torch(version: str, build: str) -> Check:
+    told = f"{version}, built for {build}"
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None:
+        return Check(name="torch", state="cannot tell", why=f"{told}: not a version that can be compared")
+    number = (int(numbers.group(1)), int(numbers.group(2)))
+    if number < OLDEST_TORCH:
+        return Check(name="torch", state="look", why=f"{told}: recording needs {_dotted(OLDEST_TORCH)} or newer")
+    newer = f"; newer than {_dotted(TESTED_TORCH)}, which was tested" if number > TESTED_TORCH else ""
+    return Check(name="torch", state="ok", why=told + newer)
+
+
+def _dotted(number: tuple[int, int]) -> str:
+    return f"{number[0]}.{number[1]}"
 
 
 def _devices(facts: Mapping[str, Any]) -> Iterator[Check]:

@@ -72,18 +72,18 @@ _LABELS = {
     "unattributed": "cause not recorded",
 }
 
-_FAMILIES = {
-    "loader": "INP",
-    "preprocessing": "INP",
-    "sync": "SYN",
-    "launch": "LCH",
-    "allocator": "MEM",
-    "host": "HST",
-    "gc": "HST",
-    "compile": "CPL",
-    "comm_wait": "COM",
+_CODES = {
+    "loader": ("INP001", "INP002"),
+    "preprocessing": ("INP005",),
+    "sync": ("SYN", "INP003"),
+    "launch": ("LCH001",),
+    "allocator": ("MEM001",),
+    "host": ("HST",),
+    "gc": ("HST001",),
+    "compile": ("CPL",),
+    "comm_wait": ("COM",),
 }
-"""Rules that speak of a cause, by the first letters of their codes."""
+"""Rules that speak of a cause, by how their codes begin."""
 
 WORTH_NAMING = 0.1
 """Share of the time below which idleness is not what the verdict is about."""
@@ -167,12 +167,12 @@ def verdict(report: Report) -> str:
     if lost[0].part == "exposed_communication" and lost[0].share > idle_share:
         return (
             f"The {device_word(report)} spends {percent(lost[0].share)} of {period(report)} in communication that no "
-            f"computation hides{_culprit(report, 'COM')}."
+            f"computation hides{_culprit(report, ('COM',))}."
         )
     if lost[0].part == "exposed_copies" and lost[0].share > idle_share:
         return (
             f"The {device_word(report)} spends {percent(lost[0].share)} of {period(report)} copying memory while "
-            f"nothing computes{_culprit(report, 'INP')}."
+            f"nothing computes{_culprit(report, ('INP003', 'INP004'))}."
         )
     reason = _reason(report, idle, _WAITS, "mostly it")
     return f"The {device_word(report)} is idle {percent(idle_share)} of {period(report)}; {reason}."
@@ -181,16 +181,16 @@ def verdict(report: Report) -> str:
 def _reason(report: Report, idle: list[BreakdownPart], phrases: Mapping[str, str], mostly: str) -> str:
     """What most of the idle time is, and the second cause where the first does not explain half of it."""
     first = idle[0].part.removeprefix("idle_")
-    what = f"{phrases[first]}{_culprit(report, _FAMILIES.get(first, '-'))}"
+    what = f"{phrases[first]}{_culprit(report, _CODES.get(first, ()))}"
     if len(idle) == 1 or idle[0].share >= sum(part.share for part in idle) / 2:
         return f"{mostly} {what}"
     second = idle[1].part.removeprefix("idle_")
     return f"it {what} ({percent(idle[0].share)}) or {phrases[second]} ({percent(idle[1].share)})"
 
 
-def _culprit(report: Report, family: str) -> str:
+def _culprit(report: Report, codes: tuple[str, ...]) -> str:
     """The place of the costliest finding about a cause, in brackets; empty when that is not known."""
-    found: Finding | None = next((f for f in report.diagnosis.findings if f.code.startswith(family)), None)
+    found: Finding | None = next((f for f in report.diagnosis.findings if f.code.startswith(codes)), None)
     if found is None or found.location is None:
         return ""
     location = found.location

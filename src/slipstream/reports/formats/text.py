@@ -124,7 +124,7 @@ def _findings(console: Console, report: Report) -> None:
             grid.add_row(Text(name, style="dim"), Text(text))
             snippet = finding.fix.snippet if finding.fix is not None and name == "do" else None
             if snippet and _short(snippet, console.width - 11):
-                grid.add_row("", Text(snippet.strip(), style="cyan"))
+                grid.add_row("", Text(snippet.strip(), style="green"))
         console.print(Padding(grid, (0, 0, 0, 4)))
     for finding in findings[FINDINGS:]:
         line = Text(f"also {finding.code} {finding.title}: {cost(finding, report)}")
@@ -242,7 +242,7 @@ def _console(style: Style) -> Console:
 
 def _heading(console: Console, text: str) -> None:
     console.print()
-    console.print(Text(text, style="bold blue"))
+    console.print(Text(text, style="bold cyan"))
 
 
 def _note(console: Console, text: str) -> None:
