@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slipstream.capture.job import JobSpec
-    from slipstream.capture.launch import Outcome, launch
+    from slipstream.capture.launcher import Outcome, launch
     from slipstream.capture.signals import end_like
 
 _LAZY = {
     "JobSpec": "slipstream.capture.job",
-    "Outcome": "slipstream.capture.launch",
+    "Outcome": "slipstream.capture.launcher",
     "end_like": "slipstream.capture.signals",
-    "launch": "slipstream.capture.launch",
+    "launch": "slipstream.capture.launcher",
 }
 
 __all__ = ["JobSpec", "Outcome", "end_like", "launch"]

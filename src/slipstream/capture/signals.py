@@ -4,7 +4,51 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
+
+_PASSED_ON = frozenset(
+    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
+)
+_BY_THE_KERNEL = 0
+"""``si_code`` is above this for what the kernel sends: a terminal's Ctrl-C has reached the job by itself."""
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Ignored by this interpreter, but not by who started it."""
+_POLL_SECONDS = 0.5
+
+
+def run_to_the_end(command: Sequence[str], environment: Mapping[str, str], on_pause: Callable[[], None]) -> int:
+    """Start a process, pass signals on to it and wait for its end.
+
+    The process gets this one's standard streams, open files and signal settings, as if it had been started in its
+    place. Signals that the terminal sends to the whole group are not sent a second time.
+
+    Args:
+        command: program (a path) and arguments.
+        environment: all environment variables.
+        on_pause: called about twice a second.
+    Returns:
+        Exit status, negative for a signal.
+    """
+    awaited = _PASSED_ON | {signal.SIGCHLD}
+    # Blocked signals wait for sigtimedwait: no handler, no race with the start of the job.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    try:
+        pid = os.posix_spawn(command[0], list(command), dict(environment), setsigmask=before, setsigdef=_RESET)
+        return _wait(pid, awaited, on_pause)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(pid: int, awaited: frozenset[signal.Signals], on_pause: Callable[[], None]) -> int:
+    while True:
+        arrived = signal.sigtimedwait(awaited, _POLL_SECONDS)
+        if arrived is not None and arrived.si_signo in _PASSED_ON and arrived.si_code <= _BY_THE_KERNEL:
+            os.kill(pid, arrived.si_signo)  # still ours to wait for, so the number cannot be another process'
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        on_pause()
 
 
 def end_like(returncode: int) -> NoReturn:
@@ -24,4 +68,4 @@ def end_like(returncode: int) -> NoReturn:
         signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-    os._exit(128 + number)  # a signal that does not kill by default cannot have ended the job; be safe all the same
+    os._exit(128 + number)  # only a signal that kills can have ended the job; be safe all the same

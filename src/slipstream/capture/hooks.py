@@ -1,0 +1,178 @@
+"""Where torch tells what the training does: a few of its functions, wrapped once after it was imported.
+
+Each wrapper takes its own line out of the traceback of an exception that passes through, so that a failing job
+shows what it shows without slipstream.
+"""
+
+import functools
+import gc
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.amp import GradScaler, autocast
+from torch.optim import Optimizer
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from slipstream.capture.clock import monotonic_ns
+from slipstream.capture.kineto import inside_backward, is_ours
+from slipstream.capture.recorder import Recorder
+
+_compiling: Callable[[], bool] = torch.compiler.is_compiling
+
+
+def install_hooks(recorder: Recorder) -> None:
+    """Wrap everything that the recorder listens to."""
+    _watch_optimizers(recorder)
+    _watch_scalers(recorder)
+    _watch_loaders(recorder)
+    _watch_backward(recorder)
+    _watch_garbage_collector(recorder)
+    _watch_autocast(recorder)
+    _watch_profilers(recorder)
+    os.register_at_fork(after_in_child=functools.partial(_forget, recorder))
+
+
+def _watch_optimizers(recorder: Recorder) -> None:
+    original = Optimizer.profile_hook_step
+
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        hooked = original(func)
+
+        @functools.wraps(hooked)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            if _compiling() or recorder.inside_optimizer or recorder.off:
+                return hooked(*args, **kwargs)
+            recorder.inside_optimizer = True
+            began = monotonic_ns()
+            try:
+                result = hooked(*args, **kwargs)
+            except BaseException as error:
+                _without_this_frame(error)
+                raise
+            finally:
+                recorder.inside_optimizer = False
+            ended = monotonic_ns()
+            recorder.optimizer_calls += 1
+            # Optimizers that unscale by themselves know only on the device whether they left the update out.
+            skipped = None if getattr(args[0], "found_inf", None) is not None else False
+            recorder.optimizer_stepped(args[0], began, ended, sys._getframe(1), skipped)
+            return result
+
+        return step
+
+    Optimizer.profile_hook_step = staticmethod(profile_hook_step)
+
+
+def _watch_scalers(recorder: Recorder) -> None:
+    original = GradScaler.step
+
+    @functools.wraps(original)
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        before = recorder.optimizer_calls
+        began = monotonic_ns()
+        try:
+            result = original(self, optimizer, *args, **kwargs)
+        except BaseException as error:
+            _without_this_frame(error)
+            raise
+        if recorder.optimizer_calls == before and self.is_enabled() and not recorder.off:
+            recorder.optimizer_stepped(optimizer, began, monotonic_ns(), sys._getframe(1), True)
+        return result
+
+    GradScaler.step = step
+
+
+def _watch_loaders(recorder: Recorder) -> None:
+    original = _BaseDataLoaderIter.__next__
+
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:  # noqa: N807 - it takes the place of the method of that name
+        if recorder.off:
+            return original(self)
+        first = self._num_yielded == 0
+        recorder.fetch_begins()
+        began = monotonic_ns()
+        try:
+            batch = original(self)
+        except BaseException as error:
+            _without_this_frame(error)
+            raise
+        recorder.fetched(self, batch, first, began, monotonic_ns(), sys._getframe(1))
+        return batch
+
+    _BaseDataLoaderIter.__next__ = __next__
+
+
+def _watch_backward(recorder: Recorder) -> None:
+    original = torch.autograd.backward
+
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        if _compiling() or recorder.off or inside_backward():
+            return original(*args, **kwargs)
+        began = monotonic_ns()
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            _without_this_frame(error)
+            raise
+        recorder.went_backward(began, monotonic_ns(), sys._getframe(1))
+        return result
+
+    torch.autograd.backward = backward
+
+
+def _watch_garbage_collector(recorder: Recorder) -> None:
+    began = 0
+
+    def collected(phase: str, info: dict[str, int]) -> None:
+        nonlocal began
+        if phase == "start":
+            began = monotonic_ns()
+        elif began:
+            recorder.collected_garbage(began, monotonic_ns(), info["generation"])
+
+    gc.callbacks.append(collected)
+
+
+def _watch_autocast(recorder: Recorder) -> None:
+    original = autocast.__enter__
+
+    @functools.wraps(original)
+    def __enter__(self: Any) -> Any:  # noqa: N807 - it takes the place of the method of that name
+        if not _compiling() and self._enabled and not recorder.off:
+            recorder.used_autocast(str(self.device), str(self.fast_dtype))
+        return original(self)
+
+    autocast.__enter__ = __enter__
+
+
+def _watch_profilers(recorder: Recorder) -> None:
+    profile = torch.autograd.profiler.profile
+    original = profile._prepare_trace
+
+    @functools.wraps(original)
+    def _prepare_trace(self: Any) -> Any:
+        if not is_ours():
+            recorder.foreign_profiler_starts()
+        return original(self)
+
+    profile._prepare_trace = _prepare_trace
+
+
+def _forget(recorder: Recorder) -> None:
+    """In a forked child: it is no trainer until it steps an optimizer itself, and records nothing meanwhile."""
+    if recorder.window.phase in ("recording", "places"):
+        # The parent's profiler would go on collecting in here, with nobody to stop it.
+        torch._C._autograd._clear_callbacks()
+        sys.setprofile(None)
+        sys.settrace(None)
+    recorder.forget()
+
+
+def _without_this_frame(error: BaseException) -> None:
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        error.__traceback__ = error.__traceback__.tb_next

@@ -1,0 +1,112 @@
+"""When to record: pure decisions at step boundaries, driven by a clock that a test can replace."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+Phase = Literal["warmup", "prepared", "recording", "places", "over"]
+Action = Literal["none", "prepare", "open", "mark", "close", "close_for_places", "end_places"]
+
+MINIMUM_WARMUP = 3
+"""Steps that always pass in automatic mode."""
+EARLIEST = 2
+"""What a step is must have been seen before one is recorded: twice, where several optimizers take turns."""
+PATIENCE = 4
+"""Steps after which the window is prepared even if step times still vary: the job may be short."""
+LONG_PATIENCE = 20
+"""The same where the data loader tells that enough steps are to come."""
+LONG_JOB = 60
+"""Steps to come that count as enough."""
+STEADY_STEPS = 3
+STEADY_RATIO = 1.15
+"""Longest over shortest of the last steps up to which they are steady."""
+ATTEMPTS = 3
+"""Windows that an evaluation may interrupt before the recording is given up."""
+FEWEST = 2
+"""Recorded steps that are worth keeping when a window cannot be completed."""
+LONGEST_NS = 120_000_000_000
+"""A window that lasts longer is closed as soon as it holds the fewest steps."""
+
+
+class Window:
+    """Decides on each step boundary what happens next.
+
+    Args:
+        steps: steps to record.
+        warmup: steps before that; None: until step times are steady, at least three, bounded.
+        places: whether one more step is to be traced line by line.
+        clock: ns, monotonic.
+    """
+
+    def __init__(self, steps: int, warmup: int | None, places: bool, clock: Callable[[], int]) -> None:
+        self.phase: Phase = "warmup"
+        self.steps = steps
+        self.recorded = 0
+        """Complete steps in the current window."""
+        self.attempts = 0
+        self._warmup = None if warmup is None else max(warmup, EARLIEST)
+        self._places = places
+        self._clock = clock
+        self._opened_ns = 0
+        self._not_before = 0
+
+    def boundary(self, done: int, durations_ns: Sequence[int], to_come: int | None) -> Action:
+        """A step has ended.
+
+        Args:
+            done: steps since the job began.
+            durations_ns: of the latest steps, oldest first.
+            to_come: steps that are left at least; None: not known.
+        """
+        if self.phase == "warmup":
+            if not self._warm(done, durations_ns, to_come):
+                return "none"
+            self.phase = "prepared"
+            return "prepare"
+        if self.phase == "prepared":
+            self.phase = "recording"
+            self.recorded = 0
+            self.attempts += 1
+            self._opened_ns = self._clock()
+            return "open"
+        if self.phase == "recording":
+            self.recorded += 1
+            too_long = self.recorded >= FEWEST and self._clock() - self._opened_ns > LONGEST_NS
+            if self.recorded < self.steps and not too_long:
+                return "mark"
+            self.phase = "places" if self._places else "over"
+            return "close_for_places" if self._places else "close"
+        if self.phase == "places":
+            self.phase = "over"
+            return "end_places"
+        return "none"
+
+    def interrupt(self, done: int) -> Literal["keep", "discard"]:
+        """Something else than training began inside the window.
+
+        Args:
+            done: steps since the job began.
+        Returns:
+            Whether what was recorded is worth keeping; if not, the window opens again after the next step.
+        """
+        if self.recorded >= min(FEWEST, self.steps):
+            self.phase = "over"
+            return "keep"
+        self._not_before = done + 1
+        self.phase = "warmup" if self.attempts < ATTEMPTS else "over"
+        return "discard"
+
+    def give_up(self) -> None:
+        """Nothing will be recorded any more."""
+        self.phase = "over"
+
+    def _warm(self, done: int, durations_ns: Sequence[int], to_come: int | None) -> bool:
+        if done < self._not_before:
+            return False
+        if self._warmup is not None:
+            return done >= self._warmup - 1
+        if done < MINIMUM_WARMUP:
+            return False
+        last = durations_ns[-STEADY_STEPS:]
+        if len(last) == STEADY_STEPS and max(last) <= STEADY_RATIO * min(last):
+            return True
+        return done >= (LONG_PATIENCE if to_come is not None and to_come >= LONG_JOB else PATIENCE)
