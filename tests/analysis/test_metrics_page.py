@@ -17,4 +17,4 @@ IDENTITIES = {"event", "thread", "parent", "root", "python_event", "step", "numb
 def test_every_figure_is_defined(table: str) -> None:
     defined = set(re.findall(r"`(\w+)`", PAGE.read_text(encoding="utf-8")))
     figures = {column.name for column in DECLARED[table].columns if column.dtype.is_numeric()} - IDENTITIES
-    assert figures <= defined | {"start_ns"}
+    assert figures <= defined
