@@ -1,0 +1,55 @@
+# The targets are what continuous integration runs, see .ci/run.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The exact version first: from an open range pip takes builds of several gigabytes.
+TORCH ?= torch==2.13.0
+READY := $(VENV)/.ready
+PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --durations=10
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup test test-all check format docs bench clean
+
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
+
+demo: $(READY) ## set up, train the bundled BERT, say what holds it back (minutes)
+	$(BIN)/slipstream demo
+
+setup: $(READY) ## create .venv with all that development needs
+
+# Done once: a changed pyproject.toml does it again.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "slipstream needs Python 3.11 or newer, not " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[arrow,demo,dev]'
+	touch $@
+
+test: $(READY) ## the tests (minutes)
+	$(PYTEST) -m 'not slow'
+
+test-all: $(READY) ## and those that take long
+	$(PYTEST)
+
+check: $(READY) ## lint, types, import contracts, generated pages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/docs.py --check
+
+format: $(READY) ## put code into the house's form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(READY) ## write the pages whose source is the code
+	$(BIN)/python tools/docs.py
+
+bench: $(READY) ## how fast and in how much memory recordings are read and diagnosed
+	$(BIN)/python tools/bench.py
+
+clean: ## remove what was built, .venv included
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
