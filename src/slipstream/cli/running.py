@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from slipstream.capture.job import JobSpec
-from slipstream.capture.launch import Outcome, launch
-from slipstream.capture.signals import end_like
+from slipstream.capture import JobSpec, Outcome, end_like, launch
 from slipstream.cli.diagnosing import diagnoses
 from slipstream.cli.job_summary import step_facts
 from slipstream.cli.output import style_for
