@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.amp import GradScaler, autocast
@@ -63,7 +63,7 @@ def _watch_optimizers(recorder: Recorder) -> None:
 
         return step
 
-    Optimizer.profile_hook_step = staticmethod(profile_hook_step)
+    cast(Any, Optimizer).profile_hook_step = staticmethod(profile_hook_step)
 
 
 def _watch_scalers(recorder: Recorder) -> None:
@@ -82,7 +82,7 @@ def _watch_scalers(recorder: Recorder) -> None:
             recorder.optimizer_stepped(optimizer, began, monotonic_ns(), sys._getframe(1), True)
         return result
 
-    GradScaler.step = step
+    cast(Any, GradScaler).step = step
 
 
 def _watch_loaders(recorder: Recorder) -> None:
@@ -103,7 +103,7 @@ def _watch_loaders(recorder: Recorder) -> None:
         recorder.fetched(self, batch, first, began, monotonic_ns(), sys._getframe(1))
         return batch
 
-    _BaseDataLoaderIter.__next__ = __next__
+    cast(Any, _BaseDataLoaderIter).__next__ = __next__
 
 
 def _watch_backward(recorder: Recorder) -> None:
@@ -139,7 +139,7 @@ def _watch_garbage_collector(recorder: Recorder) -> None:
 
 
 def _watch_autocast(recorder: Recorder) -> None:
-    original = autocast.__enter__
+    original: Callable[[Any], Any] = autocast.__enter__
 
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:  # noqa: N807 - it takes the place of the method of that name
@@ -147,11 +147,11 @@ def _watch_autocast(recorder: Recorder) -> None:
             recorder.used_autocast(str(self.device), str(self.fast_dtype))
         return original(self)
 
-    autocast.__enter__ = __enter__
+    cast(Any, autocast).__enter__ = __enter__
 
 
 def _watch_profilers(recorder: Recorder) -> None:
-    profile = torch.autograd.profiler.profile
+    profile: Any = torch.autograd.profiler.profile
     original = profile._prepare_trace
 
     @functools.wraps(original)
@@ -167,7 +167,7 @@ def _forget(recorder: Recorder) -> None:
     """In a forked child: it is no trainer until it steps an optimizer itself, and records nothing meanwhile."""
     if recorder.window.phase in ("recording", "places"):
         # The parent's profiler would go on collecting in here, with nobody to stop it.
-        torch._C._autograd._clear_callbacks()
+        cast(Any, torch._C)._autograd._clear_callbacks()
         sys.setprofile(None)
         sys.settrace(None)
     recorder.forget()

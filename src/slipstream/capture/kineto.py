@@ -4,12 +4,16 @@ import contextlib
 import gzip
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 from torch.autograd import profiler as autograd_profiler
+from torch.profiler.profiler import _KinetoProfile
+
+from slipstream.capture.devices import cuda_in_use, xpu_in_use
+from slipstream.capture.user_code import Place, TraceNames
 
 COMPRESSION = 1
 """The file is written while the job waits: the fastest level."""
@@ -26,22 +30,29 @@ class Recording:
     def __init__(self, everything: bool) -> None:
         # Another profiling function (cProfile) would be pushed out by the profiler's own.
         self.with_stack = everything and sys.getprofile() is None
-        self._profiler = torch.profiler._KinetoProfile(
+        self._profiler = _KinetoProfile(
             activities=_activities() if everything else [torch.profiler.ProfilerActivity.CPU],
             record_shapes=everything,
             with_stack=self.with_stack,
-            profile_memory=everything and torch.cuda.is_initialized(),
+            profile_memory=everything and cuda_in_use(),
             experimental_config=_experimental() if everything else None,
         )
         self._mark: Any = None
+        self._running: tuple[Place, ...] = ()
 
     def prepare(self) -> None:
         """Load what recording needs, so that the first recorded step does not pay for it."""
         with _ours():
             self._profiler.prepare_trace()
 
-    def start(self) -> None:
-        """Begin to record."""
+    def start(self, running: Iterable[Place] = ()) -> None:
+        """Begin to record.
+
+        Args:
+            running: calls of the user's code that are under way, each with its current line. The profiler names
+                them by that line instead of that of their def, as it names all others; the file is put right.
+        """
+        self._running = tuple(running)
         self._profiler.start_trace()
 
     def mark(self, number: int) -> None:
@@ -66,15 +77,24 @@ class Recording:
 
         Args:
             path: the file to write.
-            unfinished: number of a step that was marked but not completed; None: there is none. Its mark gets
+                unfinished: number of a step that was marked but not completed; None: there is none. Its mark gets
                 another name: it would pass for a step.
         """
+        names = TraceNames()
+        renamed = {
+            f'"{names(code.co_filename)}({line}): {code.co_name}"'.encode(): (
+                f'"{names(code.co_filename)}({code.co_firstlineno}): {code.co_name}"'.encode()
+            )
+            for code, line in self._running
+        }
+        if unfinished is not None:
+            renamed[b'"ProfilerStep#%d"' % unfinished] = b'"unfinished step %d"' % unfinished
         raw = path.with_name(f"{path.name}.raw.{os.getpid()}")
         part = path.with_name(f"{path.name}.part.{os.getpid()}")
         try:
             self._profiler.export_chrome_trace(str(raw))
             with raw.open("rb") as source, gzip.open(part, "wb", compresslevel=COMPRESSION) as target:
-                for chunk in _chunks(source, unfinished):
+                for chunk in _chunks(source, renamed):
                     target.write(chunk)
             part.replace(path)
         finally:
@@ -82,17 +102,16 @@ class Recording:
             part.unlink(missing_ok=True)
 
 
-def _chunks(source: BinaryIO, unfinished: int | None) -> Iterator[bytes]:
-    """The bytes of a trace, with the mark of an unfinished step renamed wherever it stands."""
-    mark = b"" if unfinished is None else b'"ProfilerStep#%d"' % unfinished
-    renamed = b'"unfinished step %d"' % (unfinished or 0)
+def _chunks(source: BinaryIO, renamed: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    """The bytes of a trace, with some names replaced wherever they stand."""
+    longest = max(map(len, renamed), default=1)
     rest = b""
     while chunk := source.read(CHUNK_BYTES):
         chunk = rest + chunk
-        if mark:
-            chunk = chunk.replace(mark, renamed)
-            cut = max(len(chunk) - len(mark) + 1, 0)  # it may begin here and end in the next chunk
-            chunk, rest = chunk[:cut], chunk[cut:]
+        for name, other in renamed.items():
+            chunk = chunk.replace(name, other)
+        cut = max(len(chunk) - longest + 1, 0)  # a name may begin here and end in the next chunk
+        chunk, rest = chunk[:cut], chunk[cut:]
         yield chunk
     yield rest
 
@@ -117,7 +136,7 @@ def is_ours() -> bool:
 
 def foreign_is_running() -> bool:
     """Whether some profiler is running; to be asked while none of ours is."""
-    return bool(torch.autograd._profiler_enabled())
+    return bool(torch._C._autograd._profiler_enabled())
 
 
 def inside_backward() -> bool:
@@ -128,15 +147,15 @@ def inside_backward() -> bool:
 def _activities() -> list[Any]:
     known = torch.profiler.ProfilerActivity
     activities = [known.CPU]
-    if torch.cuda.is_initialized():
+    if cuda_in_use():
         activities.append(known.CUDA)
-    if hasattr(torch, "xpu") and torch.xpu.is_initialized():
+    if xpu_in_use():
         activities.append(known.XPU)
     return activities
 
 
 def _experimental() -> Any:
     """On CUDA also who waits for which event, which costs little and tells why a stream stood still."""
-    if not torch.cuda.is_initialized() or torch.version.hip is not None:
+    if not cuda_in_use() or torch.version.hip is not None:
         return None
     return torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)

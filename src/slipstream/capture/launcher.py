@@ -47,7 +47,7 @@ def launch(job: JobSpec, on_progress: Callable[[str], None] | None = None) -> Ou
     folder = _prepared_folder(job)
     info = RunInfo(
         command=[*(["-m"] if job.is_module else []), job.target, *job.argv],
-        working_directory=os.getcwd(),
+        working_directory=str(Path.cwd()),
         started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         slipstream_version=__version__,
         python_version=".".join(map(str, sys.version_info[:3])),
@@ -72,13 +72,13 @@ def _check(job: JobSpec) -> None:
     """Whether the job can be started; what only the job itself can find out is left to it."""
     if job.is_module:
         top = job.target.partition(".")[0]
-        path = [os.getcwd(), *sys.path]
+        path = [str(Path.cwd()), *sys.path]
         if top not in sys.builtin_module_names and importlib.machinery.PathFinder.find_spec(top, path) is None:
             raise CannotStart(
-                f"no module named {top} is found from {os.getcwd()}: check the name, or the folder it is run from"
+                f"no module named {top} is found from {Path.cwd()}: check the name, or the folder it is run from"
             )
     elif not Path(job.target).exists():
-        raise CannotStart(f"there is no script {job.target} (working directory: {os.getcwd()})")
+        raise CannotStart(f"there is no script {job.target} (working directory: {Path.cwd()})")
     if importlib.machinery.PathFinder.find_spec("torch", sys.path) is None:
         raise CannotStart(
             f"PyTorch is not installed for {sys.executable}: install it there (pip install torch), or install "
@@ -87,7 +87,7 @@ def _check(job: JobSpec) -> None:
 
 
 def _prepared_folder(job: JobSpec) -> RunFolder:
-    root = Path(os.path.abspath(job.output or default_folder(job)))
+    root = (job.output or default_folder(job)).absolute()
     shared = "RANK" in os.environ or "SLURM_PROCID" in os.environ
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
@@ -50,7 +51,7 @@ def _top_levels(distribution: importlib.metadata.Distribution) -> Iterable[str]:
 
 def _cpu() -> str | None:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             found = next((line for line in lines if line.startswith("model name")), "")
     except OSError:
         found = ""

@@ -45,8 +45,7 @@ def guarded(
 ) -> Callable[Concatenate["Recorder", Given], None]:
     """A failure of the recording must not become one of the job: it ends the recording and is told."""
 
-    @functools.wraps(method)
-    def call(self: "Recorder", *args: Given.args, **kwargs: Given.kwargs) -> None:
+    def call(self: "Recorder", /, *args: Given.args, **kwargs: Given.kwargs) -> None:
         if self.off:
             return
         try:
@@ -54,7 +53,7 @@ def guarded(
         except Exception:
             self.fail(traceback.format_exc())
 
-    return call
+    return functools.update_wrapper(call, method)
 
 
 class Recorder:
@@ -83,6 +82,7 @@ class Recorder:
         self._durations: deque[int] = deque(maxlen=8)
         self._thread: int | None = None
         self._claimed = False
+        self._acting = False
         self._memory = MemoryReader()
         self._batches = 0
         self._to_come: int | None = None
@@ -196,7 +196,7 @@ class Recorder:
     @guarded
     def collected_garbage(self, began_ns: int, ended_ns: int, generation: int) -> None:
         """Python's garbage collector has run."""
-        if self._claimed:
+        if self._claimed and not self._acting:
             self.measured.rows["gc_pauses"].append(
                 (self.done, began_ns, ended_ns - began_ns, generation), keep=self.window.phase == "recording"
             )
@@ -282,6 +282,7 @@ class Recorder:
 
     def _boundary(self, frame: FrameType | None) -> None:
         began_ns = monotonic_ns()
+        self._acting = True
         acted = not self._claimed
         if not self._claimed:
             self._claim()
@@ -295,6 +296,7 @@ class Recorder:
             # What the recording itself took belongs to no step.
             self._segment.start_ns = monotonic_ns()
             self.folder.status.overhead_ns += self._segment.start_ns - began_ns
+        self._acting = False
 
     def _claim(self) -> None:
         self._claimed = True

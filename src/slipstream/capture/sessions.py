@@ -3,11 +3,12 @@
 from types import FrameType
 
 from slipstream.capture.clock import epoch_offset_ns, monotonic_ns
+from slipstream.capture.devices import device_in_use
 from slipstream.capture.kineto import Recording, foreign_is_running, inside_backward
 from slipstream.capture.line_tracing import LineTracer, line_tracer, other_tracer
 from slipstream.capture.measurements import Measurements
 from slipstream.capture.rank_folder import RankFolder
-from slipstream.capture.switches import device_of_this_process, read_switches
+from slipstream.capture.switches import read_switches
 from slipstream.capture.user_code import UserCode
 from slipstream.capture.window import Action, Window
 
@@ -48,7 +49,7 @@ class Sessions:
         if action == "prepare":
             self._prepare()
         elif action == "open":
-            self._open(number)
+            self._open(number, frame)
         elif action == "mark" and self._recording is not None:
             self._recording.mark(number)
         elif action in ("close", "close_for_places"):
@@ -129,7 +130,7 @@ class Sessions:
         self._recording = Recording(everything=True)
         self._recording.prepare()
 
-    def _open(self, number: int) -> None:
+    def _open(self, number: int, frame: FrameType | None) -> None:
         if self._recording is None:
             return
         if not self._recording.with_stack:
@@ -140,13 +141,14 @@ class Sessions:
         self._folder.status.first_recorded = number
         self._folder.tell("recording")
         self.epoch_offset_ns = epoch_offset_ns()
-        self._recording.start()
+        running = [(user_frame.f_code, user_frame.f_lineno) for user_frame in self._user_code.frames(frame)]
+        self._recording.start(running)
         self._started = True
         self._recording.mark(number)
 
     def _read_state(self) -> None:
         self._switches = read_switches(self.autocast_seen)
-        self._folder.status.device, self._folder.status.device_kind = device_of_this_process()
+        self._folder.status.device, self._folder.status.device_kind = device_in_use()
 
     def _close(self, code: str, told: str, unfinished: int | None) -> None:
         recording, self._recording = self._recording, None

@@ -1,5 +1,6 @@
 """State of the process that changes how fast it trains."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ from typing import Any
 
 import torch
 
+from slipstream.capture.devices import cpuinfo, cuda_in_use, device_in_use
 from slipstream.capture.line_tracing import other_tracer
 
 _VARIABLES = (
@@ -65,10 +67,10 @@ def _readers() -> Mapping[str, Reader]:
         "cpu_16bit_units": _units_16bit,
         "tracer": lambda: other_tracer() or "none",
         "profile_function": _profile_function,
-        "gc_enabled": lambda: __import__("gc").isenabled(),
+        "gc_enabled": gc.isenabled,
         "device": _device,
     }
-    if torch.cuda.is_initialized():
+    if cuda_in_use():
         readers |= _device_readers()
     return readers
 
@@ -86,36 +88,13 @@ def _device_readers() -> dict[str, Reader]:
     }
 
 
-def device_of_this_process() -> tuple[str | None, str]:
-    """Name and kind of the device that the training uses: the current one once it is in use, else the CPU."""
-    if torch.cuda.is_initialized():
-        return torch.cuda.get_device_name(), "rocm" if torch.version.hip is not None else "cuda"
-    if hasattr(torch, "xpu") and torch.xpu.is_initialized():
-        return torch.xpu.get_device_name(), "xpu"
-    return cpu_name(), "cpu"
-
-
-def cpu_name() -> str | None:
-    """The CPU as its vendor calls it, or None."""
-    return _cpuinfo("model name")
-
-
 def _device() -> str | None:
-    return device_of_this_process()[0]
+    return device_in_use()[0]
 
 
 def _units_16bit() -> str | None:
-    flags = _cpuinfo("flags") or _cpuinfo("Features")
+    flags = cpuinfo("flags") or cpuinfo("Features")
     return None if flags is None else " ".join(unit for unit in _UNITS_16BIT if unit in flags.split())
-
-
-def _cpuinfo(key: str) -> str | None:
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            found = next((line for line in lines if line.partition(":")[0].strip() == key), None)
-    except OSError:
-        return None
-    return found.partition(":")[2].strip() if found else None
 
 
 def _quota() -> str | None:

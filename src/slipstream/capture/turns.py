@@ -11,16 +11,13 @@ PATIENCE = 8
 """Optimizer steps, beyond twice the longest wait seen, after which the closing optimizer counts as retired."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(msgspec.Struct, Generic[Segment], frozen=True, kw_only=True):
     """What an optimizer step does to the list of training steps."""
 
     undo: bool = False
     """The step that was closed last is open again: its segments are part of what follows."""
-    closed: tuple[Sequence[object], ...] = ()
+    closed: tuple[Sequence[Segment], ...] = ()
     """Steps that are closed now, each as its segments."""
-
-
-_NOTHING = Change()
 
 
 class Turns(Generic[Segment]):
@@ -40,7 +37,7 @@ class Turns(Generic[Segment]):
         self._since_anchor = 0
         self._first: list[tuple[int, Segment]] | None = []
 
-    def stepped(self, optimizer: int, segment: Segment) -> Change:
+    def stepped(self, optimizer: int, segment: Segment) -> Change[Segment]:
         """Take note of one optimizer step.
 
         Args:
@@ -58,10 +55,10 @@ class Turns(Generic[Segment]):
             return Change(closed=(self._close(),))
         self._since_anchor += 1
         if self._anchor is not None and self._since_anchor <= 2 * self._gaps.get(self._anchor, 0) + PATIENCE:
-            return _NOTHING
+            return Change()
         return self._retire()
 
-    def _take_in(self, optimizer: int) -> Change:
+    def _take_in(self, optimizer: int) -> Change[Segment]:
         """A newcomer becomes the anchor. While none has stepped twice, all that stepped belong to one first turn."""
         self._anchor = optimizer
         if self._first is None:
@@ -76,7 +73,7 @@ class Turns(Generic[Segment]):
         self._since_anchor = 0
         return closed
 
-    def _retire(self) -> Change:
+    def _retire(self) -> Change[Segment]:
         """The anchor stays away: the rarest of those that stepped since takes over and splits what piled up."""
         if self._anchor is not None:
             self._gaps[self._anchor] = max(self._gaps.get(self._anchor, 0), self._since_anchor)

@@ -5,6 +5,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterable
+from pathlib import Path
 from types import CodeType, FrameType
 
 import slipstream
@@ -56,7 +57,7 @@ class UserCode:
     def _decide(self, path: str) -> bool:
         if path.startswith("<"):
             return False
-        absolute = os.path.abspath(path)
+        absolute = str(Path(path).absolute())
         if absolute.startswith(_HERE) and not absolute.startswith(_DEMO):
             return False
         return absolute.startswith(self._own) or not absolute.startswith(self._libraries)
@@ -84,45 +85,44 @@ class UserCode:
         return found[::-1]
 
 
-_HERE = os.path.dirname(os.path.abspath(slipstream.__file__)) + os.sep
-_DEMO = os.path.join(_HERE, "demo") + os.sep
+_HERE = str(Path(slipstream.__file__).absolute().parent) + os.sep
+_DEMO = _HERE + "demo" + os.sep
 
 
 def _roots() -> tuple[str, ...]:
     """Folders that hold libraries, each with a separator at its end."""
     paths = sysconfig.get_paths()
     folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    folders += [*site.getsitepackages(), site.getusersitepackages(), os.path.dirname(os.__file__)]
+    folders += [*site.getsitepackages(), site.getusersitepackages(), str(Path(os.__file__).parent)]
     return _with_separator(folders)
 
 
 def _own_roots(script: str | None, module: str | None, libraries: tuple[str, ...]) -> tuple[str, ...]:
     if script is None or (module is not None and module.partition(".")[0] in LAUNCHERS):
         return ()
-    path = os.path.abspath(script)
-    if not path.startswith(libraries):
+    path = Path(script).absolute()
+    if not str(path).startswith(libraries):
         return ()  # it is not among the libraries anyhow
     # A script in bin/ of a library folder, or a module at its root, owns only itself.
-    levels = (module or "").count(".") + (os.path.basename(path) == "__main__.py" and module is not None)
-    folder = os.path.dirname(path)
-    for _ in range(levels - 1):
-        folder = os.path.dirname(folder)
-    return (path,) if folder + os.sep in libraries else (folder + os.sep,)
+    levels = (module or "").count(".")
+    folder = f"{path.parents[max(levels - 1, 0)]}{os.sep}"
+    return (str(path),) if folder in libraries else (folder,)
 
 
 def _with_separator(folders: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({os.path.abspath(folder) + os.sep for folder in folders}))
+    return tuple(sorted({f"{Path(folder).absolute()}{os.sep}" for folder in folders}))
 
 
 class TraceNames:
     """File names as Python rows of a trace have them: without the longest entry of the module path in front.
 
-    Source: ``torch.profiler.python_tracer._prefix_regex``, which the profiler asks when it stops; the list is made
-    here as well should it be gone in another version.
+    Source: ``torch.profiler.python_tracer._prefix_regex``, which the profiler asks when it stops.
     """
 
     def __init__(self) -> None:
-        self._prefixes = _prefixes()
+        from torch.profiler.python_tracer import _prefix_regex
+
+        self._prefixes = _prefix_regex()
         self._known: dict[str, str] = {}
 
     def __call__(self, path: str) -> str:
@@ -132,12 +132,3 @@ class TraceNames:
             prefix = next((prefix for prefix in self._prefixes if path.startswith(prefix)), "")
             known = self._known[path] = path[len(prefix) :]
         return known
-
-
-def _prefixes() -> list[str]:
-    try:
-        from torch.profiler.python_tracer import _prefix_regex
-    except ImportError:
-        folders = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
-        return sorted({os.path.abspath(folder) for folder in folders} and _with_separator(folders), reverse=True)
-    return list(_prefix_regex())

@@ -8,30 +8,36 @@ left alone. Another ``sitecustomize`` that lies behind it on the path runs as us
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - every process pays for an import of pathlib
 
 
 class _AfterTorch:
     """Finder that steps aside for ``import torch`` and acts when the module has been executed."""
 
-    def __init__(self, job):
+    def __init__(self, job: str) -> None:
         self._job = job
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
         if name != "torch" or path is not None:
             return None
         import importlib.util
 
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec("torch")
-        loader = getattr(spec, "loader", None)
+        loader: Any = getattr(spec, "loader", None)
         if loader is None:
             sys.meta_path.insert(0, self)
             return spec
         execute = loader.exec_module
 
-        def exec_module(module):
-            del loader.exec_module
+        def exec_module(module: "ModuleType") -> None:
+            vars(loader).pop("exec_module", None)
             execute(module)
             _install(self._job)
 
@@ -39,7 +45,7 @@ class _AfterTorch:
         return spec
 
 
-def _install(job):
+def _install(job: str) -> None:
     try:
         from slipstream.capture.parts import install_parts
 
@@ -49,9 +55,9 @@ def _install(job):
         print(f"slipstream: this process is not recorded: {error!r}", file=sys.stderr)
 
 
-def _chain():
+def _chain() -> None:
     """Run the sitecustomize that this one hides, if there is one."""
-    sys.path[:] = [entry for entry in sys.path if not entry or os.path.abspath(entry) != HERE]
+    sys.path[:] = [entry for entry in sys.path if not entry or os.path.abspath(entry) != HERE]  # noqa: PTH100 - see above
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
