@@ -38,6 +38,12 @@ def test_communication_that_outweighs_idleness(training: Report) -> None:
     assert verdict(exposed) == "The GPU spends 40 % of a 200 ms step in communication that no computation hides."
 
 
+@pytest.mark.parametrize(("exposed", "told"), [(0.099, False), (0.101, True)])
+def test_communication_beside_idleness_is_told_where_it_counts(training: Report, exposed: float, told: bool) -> None:
+    mixed = with_parts(training, compute=0.5 - exposed, exposed_communication=exposed, idle_loader=0.5)
+    assert verdict(mixed).endswith(" Another 10 % is communication that no computation hides.") is told
+
+
 def test_copies_that_outweigh_idleness(training: Report) -> None:
     exposed = with_parts(training, compute=0.55, exposed_copies=0.4, idle_launch=0.05)
     assert verdict(exposed).startswith("The GPU spends 40 % of a 200 ms step copying memory while nothing computes")

@@ -160,7 +160,7 @@ def verdict(report: Report) -> str:
         return _busy(report, parts)
     idle = [part for part in lost if part.part.startswith("idle_")]
     idle_share = sum(part.share for part in idle)
-    if not on_device(report):
+    if not on_device(report) and idle:
         worked = sum(part.share for part in parts if part.part == "compute")
         reason = _reason(report, idle, _HOST_DOES, "it mostly")
         return f"The main thread is inside ops for {percent(worked)} of {period(report)}; otherwise {reason}."
@@ -175,7 +175,9 @@ def verdict(report: Report) -> str:
             f"nothing computes{_culprit(report, ('INP003', 'INP004'))}."
         )
     reason = _reason(report, idle, _WAITS, "mostly it")
-    return f"The {device_word(report)} is idle {percent(idle_share)} of {period(report)}; {reason}."
+    exposed = next((part.share for part in lost if part.part == "exposed_communication"), 0.0)
+    also = f" Another {percent(exposed)} is communication that no computation hides." if exposed >= WORTH_NAMING else ""
+    return f"The {device_word(report)} is idle {percent(idle_share)} of {period(report)}; {reason}.{also}"
 
 
 def _reason(report: Report, idle: list[BreakdownPart], phrases: Mapping[str, str], mostly: str) -> str:
