@@ -1,5 +1,8 @@
 """Names of Python rows taken apart, and whose code they are."""
 
+from typing import Any
+
+import polars as pl
 import pytest
 
 from slipstream.analysis.frames import classify, is_users
@@ -129,3 +132,43 @@ def test_table_has_every_distinct_name_once() -> None:
         ("torch/x.py(5): f", "torch/x.py", 5, "f", "library"),
         ("train.py(3): main", "train.py", 3, "main", "user"),
     ]
+
+
+def lines(python: list[dict[str, Any]], **tables: list[dict[str, Any]]) -> dict[str, int | None]:
+    rows = make_tables(python=python, **tables)["frames"].select(pl.col("name").cast(pl.String), "line")
+    return dict(rows.iter_rows())
+
+
+RUNNING = [
+    span("train.py(50): <module>", 0, 1_000),
+    span("train.py(40): main", 1, 990),
+    span("train.py(26): step", 2, 98),
+    span("train.py(22): step", 200, 100),
+    span("train.py(3): step", 400, 50),
+    span("train.py(30): step", 500, 50),
+]
+
+
+def test_a_call_that_ran_already_has_the_def_that_other_calls_tell() -> None:
+    found = lines(RUNNING)
+    assert found["train.py(26): step"] == 22
+    assert found["train.py(30): step"] == 30
+    assert found["train.py(40): main"] == 40
+    assert found["train.py(50): <module>"] == 50
+
+
+def test_or_the_one_that_the_captures_lines_tell() -> None:
+    def seen(function: str, def_line: int) -> dict[str, Any]:
+        return {"op": "x", "nth": 0, "file": "train.py", "function": function, "def_line": def_line, "line": 41}
+
+    found = lines(RUNNING, statements=[seen("main", 36), seen("main", 45), seen("<module>", 1), seen("step", 24)])
+    assert found["train.py(40): main"] == 36
+    assert found["train.py(50): <module>"] == 1
+    assert found["train.py(26): step"] == 24
+
+
+def test_every_thread_has_a_first_stack_and_a_name_called_again_is_a_def() -> None:
+    worker = [span("train.py(60): work", 5, 100, thread=2), span("train.py(55): work", 300, 100, thread=2)]
+    assert lines([*RUNNING, *worker])["train.py(60): work"] == 55
+    again = span("train.py(60): work", 500, 100, thread=2)
+    assert lines([*RUNNING, *worker, again])["train.py(60): work"] == 60

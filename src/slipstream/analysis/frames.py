@@ -1,9 +1,11 @@
 """Names of Python rows taken apart, and whose code each is."""
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from slipstream.analysis.known_packages import (
@@ -13,6 +15,7 @@ from slipstream.analysis.known_packages import (
     STANDARD_DIRECTORIES,
     STANDARD_FILES,
 )
+from slipstream.analysis.nesting import nesting_of
 from slipstream.store import Tables
 
 _FRAME = re.compile(r"\s*(?P<file>.+?)\((?P<line>-?\d+)\): (?P<function>.*\S)\s*", re.S)
@@ -40,18 +43,57 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(tables: Tables) -> pl.DataFrame:
     """Fill the table ``frames``."""
-    names = tables["python"]["name"].unique().cast(pl.String).drop_nulls().sort()
+    counts = tables["python"].group_by("name").len().with_columns(pl.col("name").cast(pl.String)).sort("name")
+    names = counts["name"]
     frames = [classify(name, tables.trace.packages) for name in names]
+    running = _running_at_start(tables)
+    already = [running.get(name, 0) == count for name, count in zip(names, counts["len"], strict=True)]
     return pl.DataFrame(
         {
             "name": names,
             "file": [frame.file for frame in frames],
-            "line": [frame.line for frame in frames],
+            "line": _def_lines(tables, frames, already),
             "function": [frame.function for frame in frames],
             "kind": [frame.kind for frame in frames],
         },
         schema={"name": pl.String, "file": pl.String, "line": pl.Int32, "function": pl.String, "kind": pl.String},
     )
+
+
+def _running_at_start(tables: Tables) -> dict[str, int]:
+    """How many rows of each name were calls that ran already when the recording began: each thread's first stack."""
+    nesting = nesting_of(tables.trace, "python")
+    found: list[int] = []
+    for first, last in nesting.borders.values():
+        rows = nesting.order[first:last]
+        breaks = np.flatnonzero(nesting.parent[rows[1:]] != rows[:-1])
+        found += rows[: int(breaks[0]) + 1 if len(breaks) else None].tolist()
+    names = tables["python"]["name"].gather(found).cast(pl.String)
+    return dict(names.value_counts().iter_rows())
+
+
+def _def_lines(tables: Tables, frames: Sequence[Frame], already: Sequence[bool]) -> list[int | None]:
+    """Line of the def of each frame.
+
+    The profiler names a call that ran already when it started by the line that it was at. Its def is then the nearest
+    one above of that function, as other calls or the capture's lines tell; where none is known the line stays.
+    """
+    known: dict[tuple[str | None, str], list[int]] = {}
+    for frame, ran in zip(frames, already, strict=True):
+        if frame.line is not None and not ran:
+            known.setdefault((frame.file, frame.function), []).append(frame.line)
+    if tables.trace.has("statements"):
+        seen = tables["statements"].select(pl.col("file", "function").cast(pl.String), "def_line").unique()
+        for file, function, line in seen.iter_rows():
+            known.setdefault((file, function), []).append(line)
+    lines: list[int | None] = []
+    for frame, ran in zip(frames, already, strict=True):
+        line = frame.line
+        if line is not None and ran:
+            above = [of_def for of_def in known.get((frame.file, frame.function), []) if of_def <= line]
+            line = max(above, default=line)
+        lines.append(line)
+    return lines
 
 
 def classify(name: str, packages: frozenset[str] | None = None) -> Frame:

@@ -106,7 +106,13 @@ FRAMES = Table(
     columns=(
         column("name", TEXT, "name of the Python row"),
         column("file", pl.String, "file as written in the trace", missing="built-in or module row"),
-        column("line", pl.Int32, "line of the def", missing="built-in or module row"),
+        column(
+            "line",
+            pl.Int32,
+            "line of the def; of a call that ran already when the recording began, if nothing tells its def, "
+            "the line it was at",
+            missing="built-in or module row",
+        ),
         column("function", pl.String, "function, built-in or module"),
         column("kind", TEXT, "user, library, builtin or module"),
     ),
