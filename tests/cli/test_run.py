@@ -75,7 +75,12 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.rank(0).mkdir(parents=True)
     (folder.rank(0) / "trace.json.gz").write_bytes(b"")
     info = RunInfo(
-        command=["x.py"], working_directory="", started_utc="", slipstream_version="0", python_version="3", outcome="?"
+        command=["x.py"],
+        working_directory="",
+        started_utc="",
+        slipstream_version="0",
+        python_version="3",
+        outcome_code="complete",
     )
     outcome = Outcome(folder=folder, returncode=7, info=info)
 

@@ -75,6 +75,13 @@ def test_missing_device_work_is_unknown_and_never_idle(no_device_work: Report) -
     )
 
 
+def test_an_empty_window_is_told_as_one(no_device_work: Report) -> None:
+    document = no_device_work.diagnosis
+    window = msgspec.structs.replace(document.window, end_ns=document.window.start_ns)
+    empty = msgspec.structs.replace(no_device_work, diagnosis=msgspec.structs.replace(document, window=window))
+    assert verdict(empty) == "Nothing was recorded that could be diagnosed."
+
+
 def test_without_steps_the_recording_is_what_shares_are_of(training: Report) -> None:
     stepless = msgspec.structs.replace(training, diagnosis=msgspec.structs.replace(training.diagnosis, steps=()))
     assert "idle 51 % of the recorded 800 ms;" in verdict(stepless)

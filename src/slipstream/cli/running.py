@@ -13,6 +13,8 @@ from slipstream.cli.output import style_for
 from slipstream.model import SlipstreamError
 from slipstream.reports import render
 
+COMPLETE = "complete"
+"""Outcome of a recording that needs no words; every other is told with what the steps of the job tell."""
 _RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
@@ -44,19 +46,17 @@ def speaks_for_all(environ: Mapping[str, str]) -> bool:
 
 
 def _tell(outcome: Outcome, format: str, speaks: bool) -> None:
-    folder = outcome.folder
-    lines: list[str] = []
+    folder, info = outcome.folder, outcome.info
+    lines = [] if info.outcome_code == COMPLETE else [info.outcome or "nothing is known of the recording"]
     if recorded(folder.root):
         try:
             reports = diagnoses(str(folder.root))
         except SlipstreamError as error:
-            lines = [f"the recording cannot be analysed: {error}"]
+            lines.append(f"the recording cannot be analysed: {error}")
         else:
             folder.findings_path.write_text(render(reports, "json"), encoding="utf-8")
             if speaks:
                 sys.stderr.write("\n" + render(reports, format, style_for(sys.stderr)))
-    else:
-        lines = [outcome.info.outcome or "nothing was recorded"]
     if lines:
         lines += [facts for facts in (step_facts(folder),) if facts]
     if speaks:

@@ -153,6 +153,8 @@ def inferred_parts(report: Report) -> frozenset[str]:
 def verdict(report: Report) -> str:
     """What holds this recording back, in one sentence."""
     parts = report.diagnosis.breakdown
+    if report.diagnosis.window.end_ns == report.diagnosis.window.start_ns:
+        return "Nothing was recorded that could be diagnosed."
     lost = sorted((part for part in parts if part.part != "compute"), key=lambda part: -part.share)
     if not parts:
         return _without_breakdown(report)
