@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from slipstream.ingest.records import Number
@@ -33,26 +31,29 @@ def nanoseconds(values: Sequence[Number]) -> pl.Series | None:
     Returns:
         Int64, null where there is no number; None when the floats are not exact and the text is needed.
     """
-    try:
-        micros = np.array(values, dtype=np.float64)
-    except (ValueError, OverflowError, TypeError):
+    types = set(map(type, values))
+    if types <= {int, type(None)}:
+        return _whole(values)
+    if str in types or bool in types:
         return None
-    large = np.flatnonzero(~(np.abs(micros) < EXACT_FLOAT_US) & ~np.isnan(micros))
-    if large.size:
-        whole = set(map(type, values)) <= {int, type(None)} or all(type(values[at]) is int for at in large.tolist())
-        if not whole or np.any(np.abs(micros[large]) >= EXACT_INT_US):
-            return None
-    return _series(micros)
+    try:
+        micros = pl.Series(values, dtype=pl.Float64, strict=False)
+    except (OverflowError, TypeError, pl.exceptions.PolarsError):
+        return None
+    large = (~(micros.abs() < EXACT_FLOAT_US)).fill_null(False).arg_true()
+    if any(type(values[at]) is not int or abs(micros[at]) >= EXACT_INT_US for at in large.to_list()):
+        return None
+    whole = micros.floor()
+    return whole.cast(pl.Int64) * 1000 + ((micros - whole) * 1000).round().cast(pl.Int64)
 
 
-def _series(micros: npt.NDArray[np.float64]) -> pl.Series:
-    whole = np.floor(micros)
-    missing = np.isnan(micros)
-    whole[missing] = 0.0
-    decimals = np.rint((micros - whole) * 1000.0)
-    decimals[missing] = 0.0
-    counts = pl.Series(whole.astype(np.int64) * 1000 + decimals.astype(np.int64), dtype=pl.Int64)
-    return counts.set(pl.Series(missing), None) if missing.any() else counts
+def _whole(values: Sequence[Number]) -> pl.Series | None:
+    try:
+        micros = pl.Series(values, dtype=pl.Int64)
+    except (OverflowError, TypeError, pl.exceptions.PolarsError):
+        return None
+    largest = micros.abs().max()
+    return None if isinstance(largest, int) and largest >= EXACT_INT_US else micros * 1000
 
 
 def nanoseconds_of_texts(texts: Sequence[msgspec.Raw]) -> pl.Series:

@@ -4,7 +4,7 @@ Times are absolute here (as the file counts them, in ns, null where unusable or 
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -18,6 +18,7 @@ from slipstream.ingest.clock import nanoseconds, nanoseconds_of_texts
 from slipstream.ingest.elements import Batch
 from slipstream.ingest.ledger import Ledger
 from slipstream.ingest.records import (
+    ABSENT,
     Args,
     CopyArgs,
     Event,
@@ -50,6 +51,10 @@ SHAPES: dict[RowKind, type[Args]] = {
 }
 """Which arguments are read of which kind; of the others none are."""
 
+_DECODERS = {shape: msgspec.json.Decoder(list[shape]) for shape in SHAPES.values()}  # type: ignore[valid-type]
+_GETTERS = {shape: [(name, operator.attrgetter(name)) for name in shape.__struct_fields__] for shape in SHAPES.values()}
+GATHERED_EVENTS = 30_000
+"""How many are turned into columns at a time."""
 _TEXTS = msgspec.json.Decoder(list[TextEvent])
 
 
@@ -62,12 +67,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None
     """In the newer schema's words."""
     thread: int
-    by_name: bool
-    """Whether the name has to be looked at as well."""
 
 
 _ROW_KINDS: tuple[RowKind | None, ...] = (None, *get_args(RowKind))
-_KEY = operator.attrgetter("ph", "cat", "pid", "tid")
+_KEY_PARTS = ("ph", "cat", "pid", "tid")
+_KEY = operator.attrgetter(*_KEY_PARTS)
 
 
 class _Kinds(dict[tuple[Any, ...], int]):
@@ -76,23 +80,48 @@ class _Kinds(dict[tuple[Any, ...], int]):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Kind] = []
+        self.rows: list[RowKind | None] = []
+        """``rows`` of each, by its number."""
+        self.by_name: set[int] = set()
+        """Numbers of those for which the name has to be looked at as well."""
         self.threads: dict[tuple[str | None, str | None], int] = {}
 
     def __missing__(self, key: tuple[Any, ...]) -> int:
         phase, category, process, thread = key[0] or "", key[1] or "", text_of(key[2]), text_of(key[3])
-        name = key[4] or "" if len(key) > 4 else ""
+        name = key[-1] or "" if len(key) > len(_KEY_PARTS) else ""
         newer = newer_category(phase, category, name)
-        self[key] = len(self.found)
-        self.found.append(
-            Kind(
-                rows=row_kind(phase, newer, name, process or "") if phase else None,
-                phase=phase,
-                category=newer or None,
-                thread=self.threads.setdefault((process, thread), len(self.threads)),
-                by_name=len(key) == 4 and bool(phase) and name_decides(phase, category),
-            )
-        )
-        return self[key]
+        self[key] = number = len(self.found)
+        rows = row_kind(phase, newer, name, process or "") if phase else None
+        place = self.threads.setdefault((process, thread), len(self.threads))
+        self.found.append(Kind(rows=rows, phase=phase, category=newer or None, thread=place))
+        self.rows.append(rows)
+        if len(key) == len(_KEY_PARTS) and phase and name_decides(phase, category):
+            self.by_name.add(number)
+        return number
+
+
+class _Gathered:
+    """What was taken from the elements of some batches, before it becomes columns."""
+
+    def __init__(self) -> None:
+        self.texts: list[bytes] = []
+        self.positions: list[npt.NDArray[np.uint32]] = []
+        self.kinds: list[int] = []
+        self.names: list[str | None] = []
+        self.starts: list[Number] = []
+        self.lengths: list[Number] = []
+        self.arguments: dict[RowKind, dict[str, list[Any]]] = {}
+
+    def times(self) -> tuple[pl.Series, pl.Series]:
+        """Starts and lengths in ns; the texts are read again where floats would not be exact."""
+        starts, lengths = nanoseconds(self.starts), nanoseconds(self.lengths)
+        if starts is None or lengths is None:
+            again = [event for text in self.texts for event in _TEXTS.decode(b"[" + text + b"]")]
+            if starts is None:
+                starts = nanoseconds_of_texts([event.ts for event in again])
+            if lengths is None:
+                lengths = nanoseconds_of_texts([event.dur for event in again])
+        return starts, lengths
 
 
 class Columns:
@@ -104,57 +133,84 @@ class Columns:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._kinds = _Kinds()
+        self._gathered = _Gathered()
         self._base: dict[str, list[pl.Series]] = {name: [] for name in ("event", "kind", "name", "ts_ns", "dur_ns")}
         self._arguments: dict[RowKind, dict[str, list[pl.Series]]] = {}
         self._whole: pl.DataFrame | None = None
 
     def add(self, batch: Batch) -> None:
         """Take the elements of one batch."""
-        events = batch.events
+        events, gathered = batch.events, self._gathered
         names = [event.name for event in events]
-        kinds = np.fromiter(map(self._kinds.__getitem__, map(_KEY, events)), dtype=np.int64, count=len(events))
+        kinds = list(map(self._kinds.__getitem__, map(_KEY, events)))
         self._look_at_names(kinds, events, names)
-        starts, lengths = _times(batch)
-        self._base["event"].append(pl.Series(batch.positions, dtype=pl.UInt32))
-        self._base["kind"].append(pl.Series(kinds, dtype=pl.Int32))
-        self._base["name"].append(pl.Series(names, dtype=TEXT))
-        self._base["ts_ns"].append(starts)
-        self._base["dur_ns"].append(lengths)
-        tables = np.array([_ROW_KINDS.index(kind.rows) for kind in self._kinds.found])[kinds]
-        for number in np.unique(tables).tolist():
-            rows = _ROW_KINDS[number]
-            if rows is not None:
-                self._add_arguments(rows, [events[at] for at in np.flatnonzero(tables == number).tolist()])
+        gathered.texts.append(batch.text)
+        gathered.positions.append(batch.positions)
+        gathered.kinds.extend(kinds)
+        gathered.names.extend(names)
+        gathered.starts.extend([event.ts for event in events])
+        gathered.lengths.extend([event.dur for event in events])
+        groups: dict[RowKind, list[Event]] = {}
+        rows = self._kinds.rows
+        for event, number in zip(events, kinds, strict=True):
+            kind = rows[number]
+            if kind in groups:
+                groups[kind].append(event)
+            elif kind is not None:
+                groups[kind] = [event]
+        for kind, chosen in groups.items():
+            self._add_arguments(gathered.arguments.setdefault(kind, {}), kind, chosen)
+        if len(gathered.kinds) > GATHERED_EVENTS:
+            self._flush()
 
-    def _look_at_names(self, kinds: npt.NDArray[np.int64], events: list[Event], names: list[str | None]) -> None:
-        deciding = [number for number, kind in enumerate(self._kinds.found) if kind.by_name]
-        for at in np.flatnonzero(np.isin(kinds, deciding)).tolist() if deciding else ():
-            kinds[at] = self._kinds[(*_KEY(events[at]), names[at])]
+    def _look_at_names(self, kinds: list[int], events: list[Event], names: list[str | None]) -> None:
+        deciding = self._kinds.by_name
+        if deciding.isdisjoint(kinds):
+            return
+        known: dict[tuple[int, str | None], int] = {}
+        for at, number in enumerate(kinds):
+            if number in deciding:
+                key = (number, names[at])
+                if key not in known:
+                    known[key] = self._kinds[(*_KEY(events[at]), names[at])]
+                kinds[at] = known[key]
 
-    def _add_arguments(self, kind: RowKind, events: list[Event]) -> None:
-        columns = self._arguments.setdefault(kind, {})
+    def _add_arguments(self, columns: dict[str, list[Any]], kind: RowKind, events: list[Event]) -> None:
         if kind == "flow":
-            columns.setdefault("flow_id", []).append(integers([event.id for event in events]))
+            columns.setdefault("flow_id", []).extend([event.id for event in events])
         elif kind == "counter":
-            columns.setdefault("values", []).append(texts([event.args for event in events]))
+            columns.setdefault("values", []).extend([event.args for event in events])
         elif kind in SHAPES:
             shape = SHAPES[kind]
             arguments = self._decoded(shape, [event.args for event in events])
-            for name in shape.__struct_fields__:
-                values = list(map(operator.attrgetter(name), arguments))
-                columns.setdefault(name, []).append(READERS.get(name, integers)(values))
+            for name, value_of in _GETTERS[shape]:
+                columns.setdefault(name, []).extend(map(value_of, arguments))
             if kind == "op":
-                further = [
-                    event.args if args.collective_name or args.kernel_file else None  # type: ignore[attr-defined]
-                    for event, args in zip(events, arguments, strict=True)
-                ]
-                columns.setdefault("args", []).append(texts(further))
+                columns.setdefault("args", []).extend(_further_arguments(events, arguments))
+        else:
+            columns.setdefault("", [])
+
+    def _flush(self) -> None:
+        """Turn what was gathered into columns."""
+        gathered, self._gathered = self._gathered, _Gathered()
+        if not gathered.kinds:
+            return
+        starts, lengths = gathered.times()
+        self._base["event"].append(pl.Series(np.concatenate(gathered.positions), dtype=pl.UInt32))
+        self._base["kind"].append(pl.Series(gathered.kinds, dtype=pl.Int32))
+        self._base["name"].append(pl.Series(gathered.names, dtype=TEXT))
+        self._base["ts_ns"].append(starts)
+        self._base["dur_ns"].append(lengths)
+        for kind, columns in gathered.arguments.items():
+            series = self._arguments.setdefault(kind, {})
+            for name, values in columns.items():
+                if name:
+                    series.setdefault(name, []).append(READERS.get(name, integers)(values))
 
     def _decoded(self, shape: type[Args], raws: list[Raw]) -> list[Args]:
-        wanted: Any = list[shape]  # type: ignore[valid-type]
         found: list[Args]
         try:
-            found = msgspec.json.decode(b"[" + b",".join(raws) + b"]", type=wanted)
+            found = _DECODERS[shape].decode(b"[" + b",".join(raws) + b"]")
         except (msgspec.DecodeError, RecursionError):
             found = [self._argument(shape, bytes(raw)) for raw in raws]
         return found
@@ -169,6 +225,7 @@ class Columns:
     def _all(self) -> pl.DataFrame:
         """Every element, with what its kind tells."""
         if self._whole is None:
+            self._flush()
             kinds = self._kinds.found
             base = pl.DataFrame({name: pl.concat(parts) for name, parts in self._base.items() if parts})
             self._base = {}
@@ -192,6 +249,7 @@ class Columns:
 
     def kinds(self) -> list[RowKind]:
         """Kinds that have rows."""
+        self._flush()
         return list(self._arguments)
 
     def rows(self, kind: RowKind) -> pl.DataFrame | None:
@@ -216,17 +274,10 @@ class Columns:
         )
 
 
-def _times(batch: Batch) -> tuple[pl.Series, pl.Series]:
-    """Times of a batch in ns; its text is read again where floats would not be exact."""
-    starts = nanoseconds([event.ts for event in batch.events])
-    lengths = nanoseconds([event.dur for event in batch.events])
-    if starts is None or lengths is None:
-        again = _TEXTS.decode(b"[" + batch.text + b"]")
-        if starts is None:
-            starts = nanoseconds_of_texts([event.ts for event in again])
-        if lengths is None:
-            lengths = nanoseconds_of_texts([event.dur for event in again])
-    return starts, lengths
+def _further_arguments(events: Sequence[Event], arguments: Sequence[Args]) -> list[Raw]:
+    """All arguments of those ops that have some beyond the columns: collectives and generated kernels."""
+    told = map(operator.attrgetter("collective_name", "kernel_file"), arguments)
+    return [event.args if any(further) else ABSENT for event, further in zip(events, told, strict=True)]
 
 
 def text_of(value: Number) -> str | None:
@@ -236,6 +287,8 @@ def text_of(value: Number) -> str | None:
 
 def integers(values: list[Number]) -> pl.Series:
     """Ids and counts; what is no whole number that 64 bits can hold becomes null."""
+    if values.count(None) == len(values):
+        return pl.Series(values=[None], dtype=pl.Int64).new_from_index(0, len(values))
     try:
         return pl.Series(values, dtype=pl.Int64)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
@@ -274,8 +327,10 @@ def _real(value: Number) -> float | None:
         return None
 
 
-def texts(values: Iterable[Raw | None]) -> pl.Series:
+def texts(values: Sequence[Raw | None]) -> pl.Series:
     """JSON as it stands; null where there is none."""
+    if values.count(None) + values.count(ABSENT) == len(values):
+        return pl.Series(values=[None], dtype=pl.String).new_from_index(0, len(values))
     bytes_ = [bytes(value) if value else None for value in values]
     try:
         return pl.Series(bytes_, dtype=pl.Binary).cast(pl.String)
@@ -289,6 +344,8 @@ def words(values: list[Number]) -> pl.Series:
 
 
 READERS: dict[str, Callable[[list[Any]], pl.Series]] = {
+    "args": texts,
+    "values": texts,
     "concrete_inputs": texts,
     "input_types": texts,
     "input_strides": texts,

@@ -9,8 +9,8 @@ from isal import igzip_lib, isal_zlib
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
-READ_BYTES = 256 * 1024
-PIECE_BYTES = 4 * 1024 * 1024
+READ_BYTES = 128 * 1024
+PIECE_BYTES = 1024 * 1024
 """Most that one piece may hold, so that a highly compressible file cannot fill the memory at once."""
 
 

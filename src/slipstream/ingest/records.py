@@ -4,7 +4,7 @@
 looked at, and damage inside one ``args`` cannot spoil others.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, field
@@ -27,6 +27,46 @@ class Event(msgspec.Struct, gc=False):
     dur: Number = None
     id: Number = None
     args: Raw = EMPTY
+
+
+class KnownEvent(Event, gc=False):
+    """The same where phase and category are well-known words: decoding then makes no new texts of them."""
+
+    ph: Literal["X", "i", "s", "f", "t", "M", "C"] | None = None
+    cat: (
+        Literal[
+            "cpu_op",
+            "user_annotation",
+            "python_function",
+            "cuda_runtime",
+            "cuda_driver",
+            "kernel",
+            "gpu_memcpy",
+            "gpu_memset",
+            "gpu_user_annotation",
+            "cuda_sync",
+            "cpu_instant_event",
+            "ac2g",
+            "fwdbwd",
+            "overhead",
+            "Trace",
+            "Operator",
+            "Runtime",
+            "Kernel",
+            "Memcpy",
+            "Memset",
+            "async",
+            "async_cpu_to_gpu",
+            "forward_backward",
+            "hip_runtime",
+            "hip_driver",
+            "xpu_runtime",
+            "xpu_driver",
+            "mtia_runtime",
+            "mtia_ccp_events",
+        ]
+        | None
+    ) = None
 
 
 class TextEvent(msgspec.Struct, gc=False):
