@@ -137,6 +137,7 @@ class Columns:
         self._base: dict[str, list[pl.Series]] = {name: [] for name in ("event", "kind", "name", "ts_ns", "dur_ns")}
         self._arguments: dict[RowKind, dict[str, list[pl.Series]]] = {}
         self._whole: pl.DataFrame | None = None
+        self._sorted: pl.DataFrame | None = None
 
     def add(self, batch: Batch) -> None:
         """Take the elements of one batch."""
@@ -186,7 +187,7 @@ class Columns:
             for name, value_of in _GETTERS[shape]:
                 columns.setdefault(name, []).extend(map(value_of, arguments))
             if kind == "op":
-                columns.setdefault("args", []).extend(_further_arguments(events, arguments))
+                columns.setdefault("args", []).extend(_further_arguments(events, columns))
         else:
             columns.setdefault("", [])
 
@@ -256,7 +257,11 @@ class Columns:
         """The rows of one kind with the arguments that are read of it, or None when there are none."""
         if kind not in self._arguments:
             return None
-        frame = self._all().filter(pl.col("rows") == _ROW_KINDS.index(kind)).drop("rows")
+        self._sorted = self._all().sort("rows", maintain_order=True) if self._sorted is None else self._sorted
+        number = _ROW_KINDS.index(kind)
+        first = self._sorted["rows"].search_sorted(number, "left")
+        last = self._sorted["rows"].search_sorted(number, "right")
+        frame = self._sorted[first:last].drop("rows")
         return frame.hstack([pl.concat(parts).alias(name) for name, parts in self._arguments[kind].items()])
 
     def threads(self) -> pl.DataFrame:
@@ -274,10 +279,14 @@ class Columns:
         )
 
 
-def _further_arguments(events: Sequence[Event], arguments: Sequence[Args]) -> list[Raw]:
+def _further_arguments(events: list[Event], columns: dict[str, list[Any]]) -> list[Raw]:
     """All arguments of those ops that have some beyond the columns: collectives and generated kernels."""
-    told = map(operator.attrgetter("collective_name", "kernel_file"), arguments)
-    return [event.args if any(further) else ABSENT for event, further in zip(events, told, strict=True)]
+    count = len(events)
+    collectives, generated = columns["collective_name"][-count:], columns["kernel_file"][-count:]
+    if collectives.count(ABSENT) == count and generated.count(ABSENT) == count:
+        return [ABSENT] * count
+    told = zip(events, collectives, generated, strict=True)
+    return [event.args if collective or kernel else ABSENT for event, collective, kernel in told]
 
 
 def text_of(value: Number) -> str | None:
@@ -327,9 +336,9 @@ def _real(value: Number) -> float | None:
         return None
 
 
-def texts(values: Sequence[Raw | None]) -> pl.Series:
+def texts(values: Sequence[Raw]) -> pl.Series:
     """JSON as it stands; null where there is none."""
-    if values.count(None) + values.count(ABSENT) == len(values):
+    if values.count(ABSENT) == len(values):
         return pl.Series(values=[None], dtype=pl.String).new_from_index(0, len(values))
     bytes_ = [bytes(value) if value else None for value in values]
     try:

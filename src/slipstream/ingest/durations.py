@@ -46,7 +46,7 @@ def host_durations(frame: pl.DataFrame, end_ns: int, ledger: Ledger) -> pl.DataF
     )
 
 
-def device_durations(frame: pl.DataFrame, end_ns: int, ledger: Ledger) -> pl.DataFrame:
+def device_durations(frame: pl.DataFrame, end_ns: int, ledger: Ledger) -> pl.DataFrame | None:
     """Clip impossible durations of device rows to the start of the next row of their stream.
 
     Args:
@@ -54,7 +54,7 @@ def device_durations(frame: pl.DataFrame, end_ns: int, ledger: Ledger) -> pl.Dat
         end_ns: end of the recording, for the last row of a stream.
         ledger: counts them, with the share of device time that they have.
     Returns:
-        ``event`` and ``dur_ns`` of all rows.
+        ``event`` and ``dur_ns`` of all rows; None when all are right.
     """
     ordered = frame.sort("device", "stream", "ts_ns", "event").with_columns(
         pl.col("ts_ns").shift(-1).over("device", "stream").alias("next_ns")
@@ -76,6 +76,8 @@ def device_durations(frame: pl.DataFrame, end_ns: int, ledger: Ledger) -> pl.Dat
         .alias("dur_ns"),
     )
     count = int(repaired["wrong"].sum())
+    if not count and not missing.any():
+        return None
     if count:
         affected = int(repaired.filter("wrong")["dur_ns"].sum())
         share = max(affected / max(1, int(repaired["dur_ns"].sum())), count / repaired.height)

@@ -115,8 +115,9 @@ class _Assembly:
             repaired = device_durations(
                 pl.concat(frame.select(keys) for frame in found.values()), self.end, self.ledger
             )
-            for name, frame in found.items():
-                found[name] = frame.drop("dur_ns").join(repaired, on="event", how="left", maintain_order="left")
+            if repaired is not None:
+                for name, frame in found.items():
+                    found[name] = frame.drop("dur_ns").join(repaired, on="event", how="left", maintain_order="left")
         return found
 
     def located(self, frame: pl.DataFrame) -> pl.DataFrame:
