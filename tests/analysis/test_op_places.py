@@ -144,12 +144,51 @@ def test_the_nth_op_of_a_step_comes_from_the_statement_of_the_nth() -> None:
     ]
 
 
-def test_other_counts_leave_the_function_unless_there_is_one_statement_only() -> None:
+def test_other_counts_of_one_name_leave_the_function() -> None:
     mm = [span("aten::mm", ts, 10) for ts in (150, 200, 250)]
-    two = [{**STATEMENT, "nth": 0, "line": 11}, {**STATEMENT, "nth": 1, "line": 14}]
-    same = [{**STATEMENT, "nth": 0, "line": 11}, {**STATEMENT, "nth": 1, "line": 11}]
-    assert statement_lines(mm, two) == [(9, "function")] * 3
-    assert statement_lines(mm, same) == [(11, "statement")] * 3
+    seen = [{**STATEMENT, "nth": 0, "line": 11}, {**STATEMENT, "nth": 1, "line": 14}]
+    assert statement_lines(mm, seen) == [(9, "function")] * 3
+
+
+def run(*names: str) -> list[dict[str, Any]]:
+    """Ops of one step, one after the other."""
+    return [span(name, 150 + 10 * place, 5) for place, name in enumerate(names)]
+
+
+def traced(*lines: tuple[str, int]) -> list[dict[str, Any]]:
+    """The traced step: ops with their lines."""
+    names = [name for name, _ in lines]
+    return [
+        {**STATEMENT, "op": name, "nth": names[:place].count(name), "line": line}
+        for place, (name, line) in enumerate(lines)
+    ]
+
+
+def test_steps_that_differ_are_laid_side_by_side() -> None:
+    seen = traced(("a", 11), ("b", 11), ("item", 12), ("item", 12), ("c", 13), ("mm", 13), ("mm", 14))
+    # One branch not taken, one op of a name more than was seen, in a place of its own.
+    assert statement_lines(run("a", "b", "item", "item", "c", "mm", "item"), seen) == [
+        (11, "statement"),
+        (11, "statement"),
+        (12, "statement"),
+        (12, "statement"),
+        (13, "statement"),
+        (13, "statement"),
+        (9, "function"),
+    ]
+
+
+def test_a_new_op_inside_another_belongs_to_its_statement() -> None:
+    seen = traced(("a", 11), ("b", 12))
+    ops = [span("a", 150, 20), span("b", 200, 20), span("new", 205, 5), span("new", 230, 5)]
+    assert statement_lines(ops, seen) == [(11, "statement"), (12, "statement"), (12, "statement"), (9, "function")]
+
+
+def test_more_repetitions_of_one_statement_are_that_statement() -> None:
+    seen = traced(("a", 11), ("a", 11))
+    assert statement_lines(run(*"aaaa"), seen) == [(11, "statement")] * 4
+    assert statement_lines(run("a"), seen) == [(11, "statement")]
+    assert statement_lines(run(*"aaa"), seen) == [(9, "function")] * 3
 
 
 def test_a_function_of_the_same_name_elsewhere_has_other_statements() -> None:

@@ -40,6 +40,11 @@ class Nesting(msgspec.Struct, frozen=True, kw_only=True):
     borders: dict[int, tuple[int, int]]
     """first and last + 1 position in ``order`` of each thread"""
 
+    def levels(self) -> list[Longs]:
+        """Indices of the spans of each depth, outermost first."""
+        order = np.argsort(self.depth, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.depth[order])) + 1)
+
     def innermost(self, thread: npt.ArrayLike, position: npt.ArrayLike) -> Longs:
         """The innermost span around each position on a thread.
 

@@ -12,10 +12,10 @@ import polars as pl
 from slipstream.analysis.forward_ops import forward_of, is_backward
 from slipstream.analysis.frames import classify
 from slipstream.analysis.nesting import Longs, Nesting, nest, nesting_of
+from slipstream.analysis.statement_lines import with_statements
 from slipstream.store import Tables
 
 _SCHEMA = pl.Schema({"file": pl.String(), "line": pl.Int32(), "function": pl.String(), "precision": pl.String()})
-_FRAME = ("name", "file", "function", "line")
 
 
 def build(tables: Tables) -> pl.DataFrame:
@@ -23,7 +23,7 @@ def build(tables: Tables) -> pl.DataFrame:
     ops = tables["ops"].select("event", "name", "thread", "ts_ns", "sequence", "fwd_thread")
     nesting = nesting_of(tables.trace, "ops")
     frames, frame_start = _frames_around(tables, ops)
-    places = _with_statements(tables, ops, frames)
+    places = with_statements(tables, ops, frames)
     direct = places["file"].is_not_null().to_numpy()
     backward = _inherited(np.where(is_backward(ops), np.arange(ops.height), -1), nesting)
     source = _inherited(np.where(direct, np.arange(ops.height), -1), nesting)
@@ -86,48 +86,10 @@ def _innermost(stack: str, packages: frozenset[str] | None) -> tuple[str | int |
     return None, None, None, None
 
 
-def _with_statements(tables: Tables, ops: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
-    """Places from frames: the statement where the capture saw that very call, else the function.
-
-    The nth op of a name under a function within a step is the nth of that name under that function in the step that
-    was traced line by line, if both have as many. If not, it is the statement that all of them came from, if that is
-    a single one.
-    """
-    if not tables.trace.has("statements"):
-        return frames
-    seen = tables["statements"].select(
-        pl.col("op").alias("name"), "file", "function", pl.col("def_line").alias("line"), "nth", statement="line"
-    )
-    seen = seen.cast({"name": pl.String, "file": pl.String, "function": pl.String})
-    by_order = seen.with_columns(times=pl.len().over(_FRAME))
-    lone = seen.group_by(_FRAME).agg(pl.col("statement").n_unique().alias("kinds"), lone=pl.col("statement").first())
-    lone = lone.filter(pl.col("kinds") == 1).drop("kinds")
-    rows = frames.with_columns(
-        ops["name"].cast(pl.String), ops["ts_ns"], ops["event"], step=tables["op_tree"]["step"]
-    ).with_row_index("place")
-    group = ("step", *_FRAME)
-    rows = rows.sort("ts_ns", "event").with_columns(
-        nth=pl.int_range(pl.len(), dtype=pl.Int64).over(group), times=pl.len().over(group)
-    )
-    rows = rows.with_columns(nth=pl.when(pl.col("step").is_not_null()).then("nth"))
-    rows = rows.join(by_order, on=[*_FRAME, "nth", "times"], how="left").join(lone, on=_FRAME, how="left")
-    statement = pl.coalesce("statement", "lone")
-    return (
-        rows.sort("place")
-        .with_columns(
-            line=pl.coalesce(statement, "line"),
-            precision=pl.when(statement.is_not_null()).then(pl.lit("statement")).otherwise("precision"),
-        )
-        .select(*_SCHEMA)
-    )
-
-
 def _inherited(index: Longs, nesting: Nesting) -> Longs:
     """An index for each op: its own, else (-1) that of the nearest op around it with one."""
     found = index.copy()
-    order = np.argsort(nesting.depth, kind="stable")
-    levels = np.split(order, np.flatnonzero(np.diff(nesting.depth[order])) + 1)
-    for level in levels[1:]:
+    for level in nesting.levels()[1:]:
         open_ones = level[found[level] < 0]
         found[open_ones] = found[nesting.parent[open_ones]]
     return found

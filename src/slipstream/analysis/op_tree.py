@@ -40,9 +40,7 @@ def with_inner(nesting: Nesting, value: Longs) -> Longs:
         value: one each.
     """
     total = value.copy()
-    order = np.argsort(nesting.depth, kind="stable")
-    levels = np.split(order, np.flatnonzero(np.diff(nesting.depth[order])) + 1)
-    for level in reversed(levels[1:]):
+    for level in reversed(nesting.levels()[1:]):
         np.add.at(total, nesting.parent[level], total[level])
     return total
 
