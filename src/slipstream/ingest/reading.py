@@ -1,5 +1,6 @@
 """Opens a recording, wherever it lies."""
 
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,10 @@ def read(recording: Recording | str | Path) -> Trace:
             raise BadInput(f"{recording} holds {len(found)} recordings: name one of them, such as {found[0].path}.")
         recording = found[0]
     if recording.format == "run_folder":
-        return read_run_folder(Path(recording.path), recording.rank or 0)
+        rank = recording.rank or 0
+        if is_remote(recording.path):
+            return _remote_run_folder(recording.path, rank)
+        return read_run_folder(Path(recording.path), rank, recording.path)
     try:
         with opened(recording.path) as file:
             return read_kineto(file, recording.path, recording.format, recording.rank)
@@ -48,3 +52,15 @@ def opened(path: str) -> BinaryIO:
         file: BinaryIO = fsspec.open(path, "rb").open()
         return file
     return Path(path).open("rb")
+
+
+def _remote_run_folder(path: str, rank: int) -> Trace:
+    import fsspec
+
+    system, root = fsspec.core.url_to_fs(path)
+    with tempfile.TemporaryDirectory(prefix="slipstream-") as copy:
+        system.get_file(f"{root}/run.json", f"{copy}/run.json")
+        (Path(copy) / f"rank{rank}").mkdir()
+        for file in system.find(f"{root}/rank{rank}", maxdepth=1):
+            system.get_file(file, f"{copy}/rank{rank}/{file.split('/')[-1]}")
+        return read_run_folder(Path(copy), rank, path)

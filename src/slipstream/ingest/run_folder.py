@@ -19,12 +19,13 @@ POSITIONS = ("start_ns", "ts_ns")
 NO_OUTCOME = "the run left no word about why"
 
 
-def read_run_folder(root: Path, rank: int) -> Trace:
+def read_run_folder(root: Path, rank: int, path: str) -> Trace:
     """Read what one rank left behind.
 
     Args:
         root: the run folder.
         rank: which rank.
+        path: how the user knows the folder, for ``source``.
     Raises:
         NotATrace: neither a readable trace nor a measured table.
     """
@@ -46,7 +47,7 @@ def read_run_folder(root: Path, rank: int) -> Trace:
             (pl.col(column) - origin).alias(column) for column in POSITIONS if column in frame.columns
         )
     return Trace(
-        source=_source(root, rank, info, recorded, origin),
+        source=_source(path, rank, info, recorded, origin),
         integrity=_integrity(recorded, ledger),
         tables=tables,
         element_count=0 if recorded is None else recorded.element_count,
@@ -148,13 +149,13 @@ def _origin(recorded: Trace | None, measured: dict[str, pl.DataFrame], ledger: L
     return min(known, default=0)
 
 
-def _source(root: Path, rank: int, info: RunInfo | None, recorded: Trace | None, origin: int) -> Source:
+def _source(path: str, rank: int, info: RunInfo | None, recorded: Trace | None, origin: int) -> Source:
     seen = recorded.source if recorded is not None else None
     kind: DeviceKind = seen.device_kind if seen is not None else "unknown"
     if info is not None and info.device_kind != "unknown":
         kind = msgspec.convert(info.device_kind, DeviceKind)
     return Source(
-        path=str(root),
+        path=path,
         format="run_folder",
         origin_ns=str(origin) if origin else None,
         torch_version=(info.torch_version if info else None) or (seen.torch_version if seen else None),
