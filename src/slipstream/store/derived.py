@@ -5,6 +5,7 @@
 import polars as pl
 
 from slipstream.store.column import Column, Table, column
+from slipstream.store.metrics import METRICS
 from slipstream.store.recorded import TEXT
 
 
@@ -254,4 +255,5 @@ DERIVED = (
     BREAKDOWN,
     OP_STATS,
     KERNEL_STATS,
+    *METRICS,
 )

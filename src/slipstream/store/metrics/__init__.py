@@ -1,0 +1,24 @@
+"""Metrics: derived tables that answer questions about performance, one file per theme."""
+
+from slipstream.store.metrics.device_time import (
+    COPY_BANDWIDTH,
+    EXPOSED_COLLECTIVES,
+    KERNEL_SEQUENCES,
+    OVERLAP,
+    STREAM_IDLE,
+)
+from slipstream.store.metrics.host_time import LAUNCH_DELAYS, QUEUE_DEPTHS, QUEUE_STATS
+from slipstream.store.metrics.metric import Metric
+
+METRICS: tuple[Metric, ...] = (
+    OVERLAP,
+    STREAM_IDLE,
+    EXPOSED_COLLECTIVES,
+    COPY_BANDWIDTH,
+    KERNEL_SEQUENCES,
+    QUEUE_DEPTHS,
+    QUEUE_STATS,
+    LAUNCH_DELAYS,
+)
+
+__all__ = ["METRICS", "Metric"]
