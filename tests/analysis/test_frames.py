@@ -64,6 +64,7 @@ def test_rows_without_a_file(name: str, kind: str, function: str | None) -> None
         r"C:\me\lib\helpers.py",
         "/tmp/ipykernel_123/45.py",
         "<ipython-input-3-abc>",
+        "slipstream/demo/train_bert.py",
     ],
 )
 def test_the_users_own(file: str) -> None:

@@ -29,6 +29,8 @@ _WINDOWS_LIBRARY = re.compile(r"^[A-Z]:/.*?/lib/(?P<rest>.+)$", re.I)
 _GENERATED = re.compile(r"(^|/)(torchinductor_[^/]*|torch_compile_debug|\.triton|triton_cache|torch_extensions)/")
 _CELL = re.compile(r"^<(ipython-input|stdin)")
 """Code in angle brackets that somebody typed; all other such code is made by libraries."""
+_DEMO = re.compile(r"(^|/)slipstream/demo/")
+"""The bundled job is there to be looked at like anybody's own."""
 _ALWAYS_LIBRARY = frozenset({"torch", "functorch", "triton", "slipstream"})
 
 
@@ -127,6 +129,8 @@ def is_users(file: str, packages: frozenset[str] | None = None) -> bool:
         path = path[2:]
     if path.startswith("<"):
         return bool(_CELL.match(path))
+    if _DEMO.search(path):
+        return True
     if _INSTALLED.search(path) or _GENERATED.search(path):
         return False
     windows = _WINDOWS_LIBRARY.match(path)
