@@ -65,7 +65,7 @@ class RankFolder:
         """Write the measured tables."""
         if self._writer is not None:
             self.status.rows_every = measured.thinned
-            self._writer.write(measured.rows, measured.places, switches, epoch_offset_ns)
+            self._writer.write(measured.rows, measured.places, switches, epoch_offset_ns, self.status.first_recorded)
 
     def write_lines(self, tracer: "LineTracer") -> None:
         """Write the line events."""

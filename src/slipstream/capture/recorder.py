@@ -85,7 +85,6 @@ class Recorder:
         self._acting = False
         self._memory = MemoryReader()
         self._batches = 0
-        self._to_come: int | None = None
         self._waits_since_backward = 0
         self._most_waits = 0
         self._fetches_without_grad = False
@@ -176,7 +175,6 @@ class Recorder:
         )
         self._waits_since_backward += 1
         if self.window.phase == "warmup":
-            self._to_come = _batches_left(iterator)
             self._fetches_without_grad |= self.done > 0 and not torch.is_grad_enabled()
 
     @guarded
@@ -286,7 +284,7 @@ class Recorder:
         acted = not self._claimed
         if not self._claimed:
             self._claim()
-        action = self.window.boundary(self.done, list(self._durations), self._to_come)
+        action = self.window.boundary(self.done, list(self._durations))
         self.folder.status.steps = self.done
         self.sessions.act(action, self.done, frame)
         if self.window.phase != "recording" and began_ns - self.sessions.last_written_ns > WRITE_EVERY_NS:
@@ -306,10 +304,3 @@ class Recorder:
         self.folder.status.user_package = self.user_code.package
         self.folder.tell("warming_up")
         endings.before_the_end(self.finish)
-
-
-def _batches_left(iterator: Any) -> int | None:
-    try:
-        return len(iterator) - int(iterator._num_yielded)
-    except TypeError:
-        return None  # an iterable dataset without a length

@@ -81,11 +81,12 @@ class Sessions:
         self.window.give_up()
         if phase == "places":
             self._end_places()
-        elif recorded:
+        elif recorded and not self.window.again:
             self._close("complete", f"{recorded} steps recorded, then the job started a profiler of its own", number)
         else:
             self._discard()
-            self._folder.tell("over", "own_profiler", OWN_PROFILER)
+            if not self.window.again:
+                self._folder.tell("over", "own_profiler", OWN_PROFILER)
 
     def finish(self, how: str, number: int) -> None:
         """The process ends, within step ``number``; ``how`` begins a sentence that says why."""
@@ -98,12 +99,13 @@ class Sessions:
             told = f"{how} when {recorded} of {self.window.steps} steps had been recorded"
             if inside_backward():
                 self._folder.tell("over", "cut_short", f"{told}, inside a backward pass: the recording is lost")
-            elif recorded:
+            elif recorded and not self.window.again:
                 self._close("cut_short", told, number)
             else:
                 self._discard()
-                self._folder.tell("over", "cut_short", told)
-        elif phase in ("warmup", "prepared"):
+                if not self.window.again:
+                    self._folder.tell("over", "cut_short", told)
+        elif phase in ("warmup", "prepared") and not self.window.again:
             self._folder.tell("over", "too_few_steps", f"{how} after {number} steps, before the window opened")
 
     def write(self) -> None:

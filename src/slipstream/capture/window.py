@@ -1,5 +1,6 @@
 """When to record: pure decisions at step boundaries, driven by a clock that a test can replace."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -11,14 +12,14 @@ MINIMUM_WARMUP = 3
 EARLIEST = 2
 """What a step is must have been seen before one is recorded: twice, where several optimizers take turns."""
 PATIENCE = 4
-"""Steps after which the window is prepared even if step times still vary: the job may be short."""
-LONG_PATIENCE = 20
-"""The same where the data loader tells that enough steps are to come."""
-LONG_JOB = 60
-"""Steps to come that count as enough."""
+"""Steps after which the window is prepared even if step times still vary: nobody knows how many will follow."""
 STEADY_STEPS = 3
 STEADY_RATIO = 1.15
 """Longest over shortest of the last steps up to which they are steady."""
+SETTLED_STEPS = 20
+"""Steps after the window, by which it shows whether it was opened too early."""
+TOO_EARLY_RATIO = 1.3
+"""Steps before the window over steps long after it, from which on it was opened too early and opens once more."""
 ATTEMPTS = 3
 """Windows that an evaluation may interrupt before the recording is given up."""
 FEWEST = 2
@@ -32,7 +33,8 @@ class Window:
 
     Args:
         steps: steps to record.
-        warmup: steps before that; None: until step times are steady, at least three, bounded.
+        warmup: steps before that; None: until step times are steady, at least three, bounded. Should the steps
+            become much faster later on (caches, compilation, allocators), the window opens a second time.
         places: whether one more step is to be traced line by line.
         clock: ns, monotonic.
     """
@@ -48,20 +50,20 @@ class Window:
         self._clock = clock
         self._opened_ns = 0
         self._not_before = 0
+        self._before_ns = 0
+        self._second_look: int | None = None
+        self.again = False
+        """Whether a window has been completed before."""
 
-    def boundary(self, done: int, durations_ns: Sequence[int], to_come: int | None) -> Action:
+    def boundary(self, done: int, durations_ns: Sequence[int]) -> Action:
         """A step has ended.
 
         Args:
             done: steps since the job began.
             durations_ns: of the latest steps, oldest first.
-            to_come: steps that are left at least; None: not known.
         """
         if self.phase == "warmup":
-            if not self._warm(done, durations_ns, to_come):
-                return "none"
-            self.phase = "prepared"
-            return "prepare"
+            return self._prepare(durations_ns) if self._warm(done, durations_ns) else "none"
         if self.phase == "prepared":
             self.phase = "recording"
             self.recorded = 0
@@ -73,11 +75,17 @@ class Window:
             too_long = self.recorded >= FEWEST and self._clock() - self._opened_ns > LONGEST_NS
             if self.recorded < self.steps and not too_long:
                 return "mark"
+            self._second_look = done + SETTLED_STEPS if self._warmup is None and not self.again else None
+            self.again = True
             self.phase = "places" if self._places else "over"
             return "close_for_places" if self._places else "close"
         if self.phase == "places":
             self.phase = "over"
             return "end_places"
+        if self._second_look is not None and done >= self._second_look:
+            self._second_look = None
+            if self._before_ns > TOO_EARLY_RATIO * statistics.median(durations_ns):
+                return self._prepare(durations_ns)
         return "none"
 
     def interrupt(self, done: int) -> Literal["keep", "discard"]:
@@ -90,6 +98,7 @@ class Window:
         """
         if self.recorded >= min(FEWEST, self.steps):
             self.phase = "over"
+            self.again = True
             return "keep"
         self._not_before = done + 1
         self.phase = "warmup" if self.attempts < ATTEMPTS else "over"
@@ -98,8 +107,14 @@ class Window:
     def give_up(self) -> None:
         """Nothing will be recorded any more."""
         self.phase = "over"
+        self._second_look = None
 
-    def _warm(self, done: int, durations_ns: Sequence[int], to_come: int | None) -> bool:
+    def _prepare(self, durations_ns: Sequence[int]) -> Action:
+        self._before_ns = min(durations_ns[-STEADY_STEPS:], default=0)
+        self.phase = "prepared"
+        return "prepare"
+
+    def _warm(self, done: int, durations_ns: Sequence[int]) -> bool:
         if done < self._not_before:
             return False
         if self._warmup is not None:
@@ -109,4 +124,4 @@ class Window:
         last = durations_ns[-STEADY_STEPS:]
         if len(last) == STEADY_STEPS and max(last) <= STEADY_RATIO * min(last):
             return True
-        return done >= (LONG_PATIENCE if to_come is not None and to_come >= LONG_JOB else PATIENCE)
+        return done >= PATIENCE

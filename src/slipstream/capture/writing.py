@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from slipstream.capture.line_tracing import LineTracer
+from slipstream.capture.measurements import RECORDED, WARMUP
 from slipstream.capture.rows import NULL, Rows
 from slipstream.capture.statement_lines import StatementLines
 from slipstream.capture.user_code import Place, TraceNames
@@ -33,6 +34,7 @@ class Writer:
         places: Sequence[Place],
         switches: Mapping[str, str | None],
         epoch_offset_ns: int,
+        first_recorded: int | None,
     ) -> None:
         """Write all measured tables anew.
 
@@ -41,6 +43,8 @@ class Writer:
             places: what the indices mean.
             switches: state of the process.
             epoch_offset_ns: what makes epoch ns of a position.
+            first_recorded: first step in the trace; None: there is none. Steps of an earlier window, which was
+                replaced, count as warm-up.
         """
         place_table = self._places(places)
         for name, table_rows in rows.items():
@@ -49,6 +53,9 @@ class Writer:
                 pl.when(pl.all() == NULL).then(None).otherwise(pl.all()).name.keep()
             )
             frame = frame.with_columns(start_ns=pl.col("start_ns") + epoch_offset_ns)
+            if name == "job_steps":
+                replaced = (pl.col("phase") == RECORDED) & (pl.col("number") < (first_recorded or 0))
+                frame = frame.with_columns(phase=pl.when(replaced).then(WARMUP).otherwise("phase"))
             if "place" in frame.columns:
                 frame = frame.join(place_table, on="place", how="left", maintain_order="left").drop("place")
             self._put(name, _with_words(name, frame))

@@ -1,0 +1,1 @@
+"""The bundled training job: an ordinary script that knows nothing of slipstream and is imported by nobody."""
