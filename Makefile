@@ -22,6 +22,7 @@ setup: $(READY) ## create .venv with all that development needs
 # Done once: a changed pyproject.toml does it again.
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "slipstream needs Python 3.11 or newer, not " + sys.version.split()[0] + ": make PYTHON=python3.12 ...")'
+	@echo 'setting up $(VENV): minutes, once'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --editable '.[arrow,demo,dev]'

@@ -274,6 +274,12 @@ class Program:
     def __init__(self) -> None:
         self.threads: list[Thread] = []
 
+    def __repr__(self) -> str:
+        """Every instruction, for failures to show."""
+        return "\n".join(
+            f"{thread.name}:\n" + "\n".join(f"    {one}" for one in thread.instructions) for thread in self.threads
+        )
+
     def thread(self, name: str, recorded: bool = True) -> Thread:
         """Add a thread."""
         self.threads.append(Thread(name, len(self.threads) + 1, recorded))
