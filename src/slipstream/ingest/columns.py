@@ -53,8 +53,8 @@ SHAPES: dict[RowKind, type[Args]] = {
 
 _DECODERS = {shape: msgspec.json.Decoder(list[shape]) for shape in SHAPES.values()}  # type: ignore[valid-type]
 _GETTERS = {shape: [(name, operator.attrgetter(name)) for name in shape.__struct_fields__] for shape in SHAPES.values()}
-GATHERED_EVENTS = 30_000
-"""How many are turned into columns at a time."""
+GATHERED_BYTES = 2 * 1024 * 1024
+"""How much text is gathered before it is turned into columns."""
 _TEXTS = msgspec.json.Decoder(list[TextEvent])
 
 
@@ -104,6 +104,7 @@ class _Gathered:
     """What was taken from the elements of some batches, before it becomes columns."""
 
     def __init__(self) -> None:
+        self.size = 0
         self.texts: list[bytes] = []
         self.positions: list[npt.NDArray[np.uint32]] = []
         self.kinds: list[int] = []
@@ -137,7 +138,6 @@ class Columns:
         self._base: dict[str, list[pl.Series]] = {name: [] for name in ("event", "kind", "name", "ts_ns", "dur_ns")}
         self._arguments: dict[RowKind, dict[str, list[pl.Series]]] = {}
         self._whole: pl.DataFrame | None = None
-        self._sorted: pl.DataFrame | None = None
 
     def add(self, batch: Batch) -> None:
         """Take the elements of one batch."""
@@ -161,7 +161,8 @@ class Columns:
                 groups[kind] = [event]
         for kind, chosen in groups.items():
             self._add_arguments(gathered.arguments.setdefault(kind, {}), kind, chosen)
-        if len(gathered.kinds) > GATHERED_EVENTS:
+        gathered.size += len(batch.text)
+        if gathered.size > GATHERED_BYTES:
             self._flush()
 
     def _look_at_names(self, kinds: list[int], events: list[Event], names: list[str | None]) -> None:
@@ -239,10 +240,17 @@ class Columns:
             )
         return self._whole
 
+    def _shown(self) -> pl.Series:
+        rows = self._all()["rows"]
+        return (rows != _ROW_KINDS.index(None)) & (rows != _ROW_KINDS.index("metadata"))
+
+    def spans(self) -> pl.DataFrame:
+        """``ts_ns`` and ``dur_ns`` of all elements that have a phase and are no metadata."""
+        return self._all().select("ts_ns", "dur_ns").filter(self._shown())
+
     def events(self) -> pl.DataFrame:
         """All elements that have a phase and are no metadata, in the order of the file."""
-        left_out = [_ROW_KINDS.index(None), _ROW_KINDS.index("metadata")]
-        return self._all().filter(~pl.col("rows").is_in(left_out)).drop("rows")
+        return self._all().drop("rows").filter(self._shown())
 
     def nothing(self) -> int:
         """How many elements are null or have no phase."""
@@ -257,11 +265,8 @@ class Columns:
         """The rows of one kind with the arguments that are read of it, or None when there are none."""
         if kind not in self._arguments:
             return None
-        self._sorted = self._all().sort("rows", maintain_order=True) if self._sorted is None else self._sorted
-        number = _ROW_KINDS.index(kind)
-        first = self._sorted["rows"].search_sorted(number, "left")
-        last = self._sorted["rows"].search_sorted(number, "right")
-        frame = self._sorted[first:last].drop("rows")
+        whole = self._all()
+        frame = whole.drop("rows").filter(whole["rows"] == _ROW_KINDS.index(kind))
         return frame.hstack([pl.concat(parts).alias(name) for name, parts in self._arguments[kind].items()])
 
     def threads(self) -> pl.DataFrame:

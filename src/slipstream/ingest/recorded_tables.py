@@ -47,12 +47,13 @@ class _Assembly:
         self.columns = columns
         self.ledger = ledger
         self.threads = columns.threads()
-        self.events = columns.events()
-        times = self.events["ts_ns"]
+        spans = columns.spans()
+        self.count = spans.height
+        times = spans["ts_ns"]
         usable = times.filter(clock.usable(times))
         self.first = _int(usable.min())
         self.last = _int(usable.max())
-        sound = self.events.filter(times.is_between(self.first, self.last) & (self.events["dur_ns"] < clock.FAR_NS))
+        sound = spans.filter(times.is_between(self.first, self.last) & (spans["dur_ns"] < clock.FAR_NS))
         self.end = max(_int((sound["ts_ns"] + sound["dur_ns"].clip(0)).max()), self.last) - self.first
         self.unplaced = 0
         """Rows, other than the device's, whose time was unusable."""
@@ -169,7 +170,7 @@ class _Assembly:
 
     def all_events(self, found: dict[str, pl.DataFrame]) -> pl.DataFrame:
         """The table ``events``, with durations as repaired in the other tables."""
-        frame = self.on_clock(self.events)
+        frame = self.on_clock(self.columns.events())
         repaired = (
             pl.concat(found[name].select("event", "dur_ns") for name in SPANS if name in found) if found else None
         )
@@ -206,7 +207,7 @@ def assemble(columns: Columns, ledger: Ledger) -> Recorded:
         parts.unplaced,
         lambda count: f"{plural(count, 'event')} without a usable time: left out of every table but events.",
         effect="device_time",
-        share=parts.unplaced / max(1, parts.events.height),
+        share=parts.unplaced / max(1, parts.count),
     )
     found["events"] = parts.all_events(found)
     found["threads"] = parts.named_threads()
