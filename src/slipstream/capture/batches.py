@@ -78,15 +78,13 @@ def _from_mask(tensors: Sequence[tuple[str, Any]]) -> npt.NDArray[np.bool_] | No
                 if name == wanted and _readable(tensor):
                     values = _values(tensor)
                     if _is_binary(values):
-                        used: npt.NDArray[np.bool_] = (values != 0) == real
-                        return used
+                        return np.asarray((values != 0) == real)
     nameless = [tensor for name, tensor in tensors if not name and _readable(tensor)]
     for tensor in nameless:
         if any(other is not tensor and other.shape == tensor.shape for other in nameless):
             values = _values(tensor)
             if _is_binary(values) and _is_prefix(values != 0):
-                used = values != 0
-                return used
+                return np.asarray(values != 0)
     return None
 
 
