@@ -3,11 +3,12 @@
 from slipstream.store.metrics.device_time import (
     COPY_BANDWIDTH,
     EXPOSED_COLLECTIVES,
+    KERNEL_GROUPS,
     KERNEL_SEQUENCES,
     OVERLAP,
     STREAM_IDLE,
 )
-from slipstream.store.metrics.host_time import LAUNCH_DELAYS, QUEUE_DEPTHS, QUEUE_STATS
+from slipstream.store.metrics.host_time import HOST_TIME
 from slipstream.store.metrics.metric import Metric
 
 METRICS: tuple[Metric, ...] = (
@@ -15,10 +16,9 @@ METRICS: tuple[Metric, ...] = (
     STREAM_IDLE,
     EXPOSED_COLLECTIVES,
     COPY_BANDWIDTH,
+    KERNEL_GROUPS,
     KERNEL_SEQUENCES,
-    QUEUE_DEPTHS,
-    QUEUE_STATS,
-    LAUNCH_DELAYS,
+    *HOST_TIME,
 )
 
 __all__ = ["METRICS", "Metric"]
