@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
 
 
 @given(text=st.sampled_from(TEXTS), at=st.integers(0, 10_000), packed=st.booleans())
-@settings(COMMON, max_examples=250)
+@settings(COMMON, max_examples=140)
 def test_cut_anywhere(folder, text, at, packed):
     content = gzip.compress(text) if packed else text
     assume(at < len(content))
@@ -79,7 +79,7 @@ def test_cut_anywhere(folder, text, at, packed):
     text=st.sampled_from(TEXTS),
     changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=3),
 )
-@settings(COMMON, max_examples=400)
+@settings(COMMON, max_examples=220)
 def test_changed_bytes(folder, text, changes):
     content = bytearray(text)
     for at, value in changes:
@@ -95,7 +95,7 @@ def test_changed_bytes(folder, text, changes):
 @given(
     text=st.sampled_from(TEXTS), piece=st.tuples(st.integers(0, 10_000), st.integers(1, 400)), to=st.integers(0, 10_000)
 )
-@settings(COMMON, max_examples=250)
+@settings(COMMON, max_examples=140)
 def test_spliced_pieces(folder, text, piece, to):
     start = piece[0] % len(text)
     to %= len(text)
@@ -116,7 +116,7 @@ KEYS = ["ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "args"]
     value=JSON,
     order=st.permutations(KEYS),
 )
-@settings(COMMON, max_examples=250)
+@settings(COMMON, max_examples=140)
 def test_other_types_and_orders(folder, number, key, value, order):
     changed = {**ELEMENTS[number], key: value}
     changed = {name: changed[name] for name in order if name in changed}
@@ -132,7 +132,7 @@ def test_other_types_and_orders(folder, number, key, value, order):
     value=JSON,
     arg=st.sampled_from(["External id", "stream", "correlation", "device", "Input Dims", "Call stack", "grid"]),
 )
-@settings(COMMON, max_examples=150)
+@settings(COMMON, max_examples=80)
 def test_any_argument(folder, value, arg):
     elements = [{**event, "args": {**event["args"], arg: value}} for event in ELEMENTS]
     trace = tried(folder, json.dumps({"traceEvents": elements}).encode())
@@ -142,7 +142,7 @@ def test_any_argument(folder, value, arg):
 
 
 @given(content=st.binary(max_size=400) | JSON.map(lambda value: json.dumps(value).encode()))
-@settings(COMMON, max_examples=250)
+@settings(COMMON, max_examples=140)
 def test_anything_at_all(folder, content):
     tried(folder, content)
 

@@ -25,9 +25,26 @@ def test_tensorboard_directory_of_several_workers(kineto, tmp_path):
 
 def test_directory_of_ranks_passes_other_files_over(kineto, tmp_path):
     text = kineto.text([kineto.op()])
-    for name in ("rank10/trace.json", "rank9/trace.json", "notes.json", "empty.json", "readme.txt"):
-        kineto.write({"notes.json": '{"a": 1}', "empty.json": "", "readme.txt": "x"}.get(name, text), name)
+    for name in ("rank10/trace.json", "rank9/trace.json", "notes.json", "readme.txt"):
+        kineto.write({"notes.json": '{"a": 1}', "readme.txt": "x"}.get(name, text), name)
     assert [(recording.format, recording.rank) for recording in locate(tmp_path)] == [("kineto", 9), ("kineto", 10)]
+
+
+def test_empty_files_beside_traces_are_told(kineto, tmp_path, issues):
+    kineto.write(kineto.text([kineto.op()]), "rank0.json")
+    kineto.write("", "rank1.json")
+    assert issues(load(tmp_path)) == {"empty_files": 1}
+    kineto.write("", "rank0.json")
+    with pytest.raises(NotATrace, match="only empty files"):
+        locate(tmp_path)
+
+
+def test_rank_of_a_run_folder(kineto, tmp_path):
+    kineto.write("{}", "run.json")
+    for name in ("trace", "places"):
+        kineto.write(kineto.text([kineto.op()]), f"rank3/{name}.json.gz")
+    (found,) = locate(tmp_path / "rank3")
+    assert (found.format, found.rank, found.path) == ("run_folder", 3, str(tmp_path))
 
 
 def test_one_trace_is_no_list(kineto):

@@ -293,6 +293,13 @@ def test_device_by_its_name(kineto, device, kind):
     assert (trace.source.device, trace.source.device_kind) == (device, kind)
 
 
+def test_values_that_no_column_can_hold_become_null(kineto):
+    trace = kineto.read(
+        [kineto.kernel(2**70, 100, 5, **{"registers per thread": 2**31, "stream": 1.5, "device": 2**40})]
+    )
+    assert trace.kernels.select("correlation", "registers", "device").rows() == [(None, None, None)]
+
+
 def test_counters(kineto):
     sample = {"ph": "C", "name": "GPU util", "pid": 0, "tid": 0, "ts": 101, "args": {"value": 40}}
     ranged = kineto.op("k", 105, 20, **{"smsp__inst.sum": 9}) | {"cat": "cuda_profiler_range"}

@@ -31,7 +31,9 @@ MAGIC = {
 }
 
 
-def read_kineto(file: BinaryIO, path: str, format_: TraceFormat, rank: int | None) -> Trace:
+def read_kineto(
+    file: BinaryIO, path: str, format_: TraceFormat, rank: int | None, empty_beside: tuple[str, ...] = ()
+) -> Trace:
     """Read a trace.
 
     Args:
@@ -39,6 +41,7 @@ def read_kineto(file: BinaryIO, path: str, format_: TraceFormat, rank: int | Non
         path: how the user knows it, for messages and ``source``.
         format_: what it is part of.
         rank: rank by the name of the file or folder; used where the file tells none.
+        empty_beside: traces of the same directory that hold nothing; told as an issue.
     Raises:
         NotATrace: not one complete event in it.
         BadInput: the output of two processes is mixed in it.
@@ -60,6 +63,14 @@ def read_kineto(file: BinaryIO, path: str, format_: TraceFormat, rank: int | Non
         "empty_elements",
         columns.nothing(),
         lambda count: f"{plural(count, 'element')} that is null, empty or without a phase: left out.",
+        effect="none",
+    )
+    ledger.note(
+        "empty_files",
+        len(empty_beside),
+        lambda count: (
+            f"{plural(count, 'trace')} beside this one, such as {empty_beside[0]}, is empty: ranks are missing."
+        ),
         effect="none",
     )
     recorded = assemble(columns, ledger)
@@ -87,6 +98,8 @@ def _note_damage(document: Document, data: Decompression, ledger: Ledger) -> Non
             ),
             effect="cut",
         )
+    elif document.found_array and document.header != b"[" and not document.tail.rstrip().endswith(b"}"):
+        ledger.note("cut", 1, "The file is cut after its last event: what it tells about itself may be missing.", "cut")
     elif data.damage:
         ledger.note("damaged_compression", 1, f"All events are there, but {data.damage}.", effect="cut")
     ledger.note(

@@ -11,7 +11,8 @@ from slipstream.model import MissingInput, NotATrace, TraceFormat
 
 TRACE_NAME = re.compile(r"\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
 TENSORBOARD_NAME = re.compile(r"\.pt\.trace\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
-OTHER_JSON = frozenset({"run.json", "findings.json", "tables.json", "config.json", "package.json"})
+OTHER_JSON = frozenset({"run.json", "findings.json", "tables.json", "places.json.gz"})
+RANK_FOLDER = re.compile(r"rank(\d{1,8})$")
 RANK = re.compile(r"(?<![a-z])rank[_\-.=]?(\d+)", re.IGNORECASE)
 
 
@@ -23,6 +24,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     format: TraceFormat
     rank: int | None = None
     """Rank by the name of the file or folder; None where the name tells none."""
+    empty_beside: tuple[str, ...] = ()
+    """Files of the same directory that are named like traces and hold nothing."""
 
 
 def is_remote(path: str) -> bool:
@@ -54,20 +57,34 @@ def locate(path: str | Path) -> list[Recording]:
     files = place.files()
     if "run.json" in files:
         return _run_folder(str(path), files)
+    if (
+        not is_remote(str(path))
+        and (match := RANK_FOLDER.match(Path(path).name))
+        and Path(path, "../run.json").is_file()
+    ):
+        return [Recording(path=str(Path(path).parent), format="run_folder", rank=int(match[1]))]
     runs = sorted({name.split("/")[0] for name in files if name.endswith("/run.json") and name.count("/") == 1})
     if runs:
         newest = f"{str(path).rstrip('/')}/{runs[-1]}"
         raise NotATrace(f"{path} holds {len(runs)} run folders: name one of them, such as {newest}.")
     traces = [name for name in files if TRACE_NAME.search(name) and name.split("/")[-1] not in OTHER_JSON]
+    empty = tuple(name for name in traces if place.size(name) == 0)
+    traces = [name for name in traces if name not in empty]
     tensorboard = [name for name in traces if TENSORBOARD_NAME.search(name)]
     found = tensorboard or [name for name in traces if place.looks_like_trace(name)]
     if not found:
         left = next((name for name in files if name.endswith(".json.tmp")), None)
         if left:
             raise NotATrace(f"{path} holds only {left}: the job died while writing its trace. Record it again.")
+        if empty:
+            raise NotATrace(
+                f"{path} holds only empty files such as {empty[0]}: the job died too early. Record it again."
+            )
         raise NotATrace(f"{path} holds no trace: name a directory with *.pt.trace.json(.gz) files or a single trace.")
     format_: TraceFormat = "tensorboard_dir" if tensorboard else "kineto"
-    recordings = [Recording(path=place.join(name), format=format_, rank=_rank(name)) for name in found]
+    recordings = [
+        Recording(path=place.join(name), format=format_, rank=_rank(name), empty_beside=empty) for name in found
+    ]
     return sorted(recordings, key=_order)
 
 
@@ -109,10 +126,12 @@ class _Local:
     def join(self, name: str) -> str:
         return str(self.path / name)
 
+    def size(self, name: str) -> int:
+        return (self.path / name).stat().st_size
+
     def looks_like_trace(self, name: str) -> bool:
-        """Whether it can be a trace at all: empty files and other JSON beside traces are passed over."""
-        file = self.path / name
-        return file.stat().st_size > 0 and not _is_small_other_json(file)
+        """Whether it can be a trace at all: other JSON beside traces is passed over."""
+        return not _is_small_other_json(self.path / name)
 
 
 def _is_small_other_json(file: Path) -> bool:
@@ -146,5 +165,8 @@ class _Remote:
     def join(self, name: str) -> str:
         return f"{self.path.rstrip('/')}/{name}"
 
+    def size(self, name: str) -> int:
+        return int(self.system.size(f"{self.root.rstrip('/')}/{name}") or 0)
+
     def looks_like_trace(self, name: str) -> bool:
-        return int(self.system.size(f"{self.root.rstrip('/')}/{name}") or 0) > 0
+        return True

@@ -35,7 +35,7 @@ def read(recording: Recording | str | Path) -> Trace:
         return read_run_folder(Path(recording.path), rank, recording.path)
     try:
         with opened(recording.path) as file:
-            return read_kineto(file, recording.path, recording.format, recording.rank)
+            return read_kineto(file, recording.path, recording.format, recording.rank, recording.empty_beside)
     except FileNotFoundError as error:
         if isinstance(error, MissingInput):
             raise

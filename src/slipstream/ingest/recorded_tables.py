@@ -229,7 +229,9 @@ def assemble(columns: Columns, ledger: Ledger) -> Recorded:
 
 def _declared(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     table = DECLARED[name]
-    return table.frame(frame.select(column for column in frame.columns if column in table.schema))
+    # A value that its column cannot hold is damage: it becomes null.
+    fitting = (pl.col(key).cast(dtype, strict=False) for key, dtype in table.schema.items() if key in frame.columns)
+    return table.frame(frame.select(fitting))
 
 
 def _flows(frame: pl.DataFrame) -> pl.DataFrame:
