@@ -7,7 +7,7 @@ from slipstream.model import BreakdownPart, Dismissal, Finding, Hot, Integrity
 from slipstream.reports.documents import Page
 from slipstream.reports.names import short_name
 from slipstream.reports.units import duration, percent, percents
-from slipstream.reports.wording import DEVICE, place, steps_line
+from slipstream.reports.wording import DEVICE, inferred_parts, on_device, place, steps_line
 from slipstream.store import Report
 
 FINDINGS = 5
@@ -52,6 +52,17 @@ def breakdown(report: Report) -> list[tuple[BreakdownPart, str]]:
     """Parts that take any time, with their shares as printed."""
     parts = [part for part in report.diagnosis.breakdown if part.share > 0]
     return list(zip(parts, percents([part.share for part in parts]), strict=True))
+
+
+def breakdown_notes(report: Report) -> list[str]:
+    """What must be known to read the breakdown right."""
+    parts = {part.part for part, _ in breakdown(report)}
+    notes = []
+    if parts & inferred_parts(report):
+        notes.append("* inferred: no row of the recording confirms the cause")
+    if not on_device(report) and "idle_loader" in parts:
+        notes.append("ops that the data loader runs on the main thread count as inside ops")
+    return notes
 
 
 def hottest(hot: Sequence[Hot]) -> list[Hot]:

@@ -13,6 +13,7 @@ from slipstream.model import Dismissal, Hot
 from slipstream.reports.account import (
     FINDINGS,
     breakdown,
+    breakdown_notes,
     cost,
     facts_line,
     finding_lines,
@@ -102,8 +103,8 @@ def _breakdown(console: Console, report: Report) -> None:
         blocks = Text(bar(part.share, width).ljust(width), style="green" if part.part == "compute" else "yellow")
         grid.add_row(label(part.part, host) + star, blocks, duration(part.ns_per_step) if per_step else "", share)
     console.print(Padding(grid, (0, 0, 0, 2)))
-    if any(part.part in inferred for part, _ in parts):
-        _note(console, "* inferred: no row of the recording confirms the cause")
+    for note in breakdown_notes(report):
+        _note(console, note)
 
 
 def _findings(console: Console, report: Report) -> None:
