@@ -66,6 +66,18 @@ def test_many_ranks_are_shown_side_by_side_and_one_in_full(ranks: list[Report]) 
     assert render(ranks[:2]).count("Where the step goes") == 2
 
 
+def test_on_a_cpu_the_loaders_own_ops_are_explained(cpu_training: Report, training: Report) -> None:
+    parts = tuple(
+        msgspec.structs.replace(part, part=part.part.replace("preprocessing", "loader"))
+        for part in cpu_training.diagnosis.breakdown
+    )
+    waiting = msgspec.structs.replace(cpu_training.diagnosis, breakdown=parts)
+    note = "ops that the data loader runs"
+    assert note in render(msgspec.structs.replace(cpu_training, diagnosis=waiting))
+    assert note not in render(cpu_training)
+    assert note not in render(training)
+
+
 def test_recordings_without_distinct_ranks_are_named_by_their_files(training: Report) -> None:
     text = render([training, training])
     assert text.startswith("2 recordings\nrecording ")

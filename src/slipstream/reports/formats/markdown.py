@@ -6,6 +6,7 @@ from slipstream.model import Hot
 from slipstream.reports.account import (
     FINDINGS,
     breakdown,
+    breakdown_notes,
     cost,
     facts_line,
     finding_lines,
@@ -62,12 +63,8 @@ def _breakdown(report: Report) -> list[str]:
     for part, share in parts:
         star = r" \*" if part.part in inferred else ""
         lines.append(f"| {label(part.part, host)}{star} | {duration(part.ns_per_step)} | {share} |")
-    note = (
-        [r"\* inferred: no row of the recording confirms the cause"]
-        if any(part.part in inferred for part, _ in parts)
-        else []
-    )
-    return ["## Where the time goes", "\n".join(lines), *note]
+    notes = [_plain(note) for note in breakdown_notes(report)]
+    return ["## Where the time goes", "\n".join(lines), *notes]
 
 
 def _findings(report: Report) -> list[str]:
