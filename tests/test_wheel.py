@@ -46,11 +46,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
 
 def test_it_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     source = ROOT / "src"
-    wanted = {
-        path.relative_to(source).as_posix()
-        for path in (source / "slipstream").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+    files = [path.relative_to(source) for path in (source / "slipstream").rglob("*") if path.is_file()]
+    caches = ("__pycache__", ".")  # of Python and of tools that were started in there
+    wanted = {path.as_posix() for path in files if not any(part.startswith(caches) for part in path.parts)}
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in names if ".dist-info/" not in name} == wanted
     assert "slipstream/py.typed" in names
