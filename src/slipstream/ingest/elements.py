@@ -7,6 +7,7 @@ batch decodes. Only a batch that does not is taken apart element by element.
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -166,11 +167,20 @@ class Document:
 
     def _batch(self, text: bytes, at_end: bool) -> Iterator[Batch]:
         try:
-            events = self._decoded(text)
-        except _BROKEN:
-            yield from self._ended(text) or self._careful(text, at_end)
+            yield self._numbered(text, self._decoded(text))
             return
-        yield self._numbered(text, events)
+        except _BROKEN:
+            end = _end_of_array(text)
+        if end is not None:
+            self.closed = True
+            self.tail = text[end:]
+            text = text[:end].rstrip().rstrip(b",")
+            try:
+                yield self._numbered(text, self._decoded(text))
+                return
+            except _BROKEN:
+                at_end = False
+        yield from self._careful(text, at_end)
 
     def _decoded(self, text: bytes) -> list[Event]:
         if self._all_known:
@@ -186,21 +196,6 @@ class Document:
         self.elements += len(events)
         return Batch(text=text, events=events, positions=np.arange(first, self.elements, dtype=np.uint32))
 
-    def _ended(self, text: bytes) -> list[Batch] | None:
-        """The elements before the end of the array, if that is all that is special about this text."""
-        for count, match in enumerate(_END_AFTER_OBJECT.finditer(text)):
-            before = text[: match.start() + 1]
-            try:
-                events = _LIST.decode(b"[" + before + b"]")
-            except _BROKEN:
-                if count == JOINED_PARTS:
-                    return None
-                continue
-            self.closed = True
-            self.tail = text[match.start(1) :]
-            return [self._numbered(before, events)]
-        return None
-
     def _careful(self, text: bytes, at_end: bool) -> Iterator[Batch]:
         """Element by element: what is sound, what can be repaired, what must be dropped."""
         sound: list[bytes] = []
@@ -211,7 +206,7 @@ class Document:
             positions.extend(range(self.elements, self.elements + len(elements)))
             self.elements += len(elements)
 
-        parts = _parts(text)
+        parts = [(0, len(text))] if _decodes(_RAWS, b"[" + text + b"]") else _parts(text)
         number = 0
         while number < len(parts):
             part = text[parts[number][0] : parts[number][1]].strip().strip(b",").strip()
@@ -350,6 +345,14 @@ def _learn(text: bytes) -> bytes:
         return match[1]
     first = _SEPARATOR.search(text)
     return first[1] if first else b",\n  "
+
+
+def _end_of_array(text: bytes) -> int | None:
+    """Where the closing bracket of the array is, if all before it is sound."""
+    for match in islice(_END_AFTER_OBJECT.finditer(text), JOINED_PARTS):
+        if _decodes(_RAWS, b"[" + text[: match.start() + 1] + b"]"):
+            return match.start(1)
+    return None
 
 
 def _boundary(text: bytes, start: int, separator: bytes) -> tuple[int, int]:
