@@ -83,6 +83,32 @@ def test_every_launch_is_found(job: Callable[[], Program], case_of: Any) -> None
 
 
 @every_job
+def test_device_work_belongs_to_the_step_that_launched_it_and_the_one_it_ran_in(
+    job: Callable[[], Program], case_of: Any
+) -> None:
+    case = case_of(job)
+
+    def step_at(time: int) -> int | None:
+        return next((number for number, start, end in case.truth.steps if start <= time < end), None)
+
+    rows = case.report.tables["device_work"].select("ts_ns", "name", "step_launched", "step_ran").rows()
+    tasks = case.truth.execution.tasks
+    true = [(t.start_ns, t.name, step_at(case.truth.launch(t).start_ns), step_at(t.start_ns)) for t in tasks]
+    assert sorted(rows, key=lambda row: row[:2]) == sorted(true, key=lambda row: row[:2])
+
+
+@every_job
+def test_kernels_by_name(job: Callable[[], Program], case_of: Any) -> None:
+    case = case_of(job)
+    true: dict[str, tuple[int, int]] = {}
+    for task in case.truth.execution.tasks:
+        if case.truth.start_ns <= task.start_ns < case.truth.end_ns:
+            count, ns = true.get(task.name, (0, 0))
+            true[task.name] = (count + 1, ns + task.end_ns - task.start_ns)
+    assert {hot.name: (hot.count, hot.self_ns) for hot in case.diagnosis.top_kernels} == true
+
+
+@every_job
 def test_idle_causes_are_right(job: Callable[[], Program], case_of: Any) -> None:
     """Exactly, apart from how launch, host and sync share what the host's missing lead costs."""
     case = case_of(job)
@@ -216,7 +242,6 @@ def test_a_wait_in_a_launch_bound_job_is_only_blamed_for_the_lead_it_took(bench:
     assert case.causes["launch"] > 10 * case.causes.get("sync", 1)
 
 
-@pytest.mark.xfail(reason="only the launching and the main thread are looked at, not one that these wait for")
 def test_a_gap_is_put_down_to_the_thread_that_was_waited_for(bench: Any) -> None:
     """Backward allocates after its last launch; the launch that ends the gap comes from the main thread."""
     program = Program()
