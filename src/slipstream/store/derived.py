@@ -5,6 +5,7 @@
 import polars as pl
 
 from slipstream.store.column import Column, Table, column
+from slipstream.store.graph_tables import GRAPH_TABLES
 from slipstream.store.metrics import METRICS
 from slipstream.store.recorded import TEXT
 
@@ -256,4 +257,5 @@ DERIVED = (
     OP_STATS,
     KERNEL_STATS,
     *METRICS,
+    *GRAPH_TABLES,
 )
