@@ -106,12 +106,13 @@ def _pieces_on_device(tables: Tables, gaps: _Gaps, activity: ThreadActivity) -> 
     queued = _queued(paint(late_end, gaps.end, QUEUED), nothing() if main is None else activity.on_thread(main))
     parts: list[Painted] = [queued]
     threads: list[Longs] = [np.full(len(queued), -1 if main is None else main, np.int64)]
+    driving = tables["runtime"]["thread"].drop_nulls().unique().sort().to_list()
     for thread in np.unique(gaps.thread):
         mine = gaps.thread == thread
         late = paint(gaps.start[mine], late_end[mine], SILENT)
-        seen = [
-            activity.on_thread(int(who)) for who in dict.fromkeys((int(thread), main)) if who is not None and who >= 0
-        ]
+        # A thread that waits for another shows nothing: then the other, one that drives the device as well, tells.
+        looked_at = dict.fromkeys((int(thread), main, *driving))
+        seen = [activity.on_thread(who) for who in looked_at if who is not None and who >= 0]
         pieces, _ = inside(layer(seen) if seen else nothing(), late)
         filled = merge([pieces, outside(late, pieces)])
         if not seen:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from slipstream.analysis.painting import Painted, layer, nothing, paint
+from slipstream.analysis.painting import Painted, layer, nothing, outside, paint
 from slipstream.model import CAUSES, Cause
 from slipstream.store import Tables
 
@@ -37,6 +37,7 @@ PREPROCESSING_FILE = re.compile(
     r"|(^|/)transformers/(image_processing|image_transforms|image_utils|feature_extraction|tokenization|video_processing|audio_utils"
     r"|models/[^/]+/(image_processing|feature_extraction|tokenization|video_processing))"
 )
+BACKWARD_CALL = re.compile(r"^<built-in method run_backward of ")
 COMM_WAIT = re.compile(r"^(gloo:|mpi:|ucc:)|^(c10d::(barrier|monitored_barrier))")
 PREPROCESSING_OP_NS = 50_000
 """An op this long that leads to no device work computes on the host; shorter ones are bookkeeping."""
@@ -120,7 +121,9 @@ class ThreadActivity:
         return layer([_spans(self._rows("runtime", thread), DISPATCH), _spans(self._rows("ops", thread), DISPATCH)])
 
     def _python(self, thread: int) -> Painted:
-        return _spans(self._rows("python", thread), PYTHON)
+        """Python calls, but for those that only wait until the backward threads are done."""
+        waiting = self._rows("python", thread, _matches("name", BACKWARD_CALL))
+        return outside(_spans(self._rows("python", thread), PYTHON), _spans(waiting, PYTHON))
 
     def _python_in(self, thread: int, pattern: re.Pattern[str], label: int) -> Painted:
         names = self._python_names(pattern)
