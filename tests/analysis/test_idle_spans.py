@@ -233,3 +233,19 @@ class TestMainThread:
 
     def test_without_python_rows_the_host_is_inferred(self) -> None:
         assert causes(steps=ONE_STEP, ops=[us("aten::mm", 500, 300)]) == {("host", True): 700}
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "cause"),
+    [("aten::cat", 50, "preprocessing"), ("aten::cat", 49, "launch"), ("aten::view", 90, "launch")],
+)
+def test_only_ops_that_compute_on_the_host_are_preprocessing(name: str, own: int, cause: str) -> None:
+    """Handles of tensors are bookkeeping, and so is an op whose time lies in many short ones inside."""
+    answer = causes(
+        steps=ONE_STEP,
+        ops=[us("aten::unflatten_dense_tensors", 100, 400), us(name, 110, own), us("aten::mm", 570, 20)]
+        + [us("aten::as_strided", 210 + 10 * place, 10) for place in range(29)],
+        runtime=[launch(0, 1), launch(580, 2)],
+        kernels=TWO_KERNELS,
+    )
+    assert answer.get(("preprocessing", False), 0) == (own if cause == "preprocessing" else 0)

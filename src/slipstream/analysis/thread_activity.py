@@ -39,8 +39,13 @@ PREPROCESSING_FILE = re.compile(
 )
 BACKWARD_CALL = re.compile(r"^<built-in method run_backward of ")
 COMM_WAIT = re.compile(r"^(gloo:|mpi:|ucc:)|^(c10d::(barrier|monitored_barrier))")
+BOOKKEEPING_OP = re.compile(
+    r"^aten::(empty|new_empty|as_strided|view|_unsafe_view|reshape|_reshape|slice|narrow|select|split|chunk|unbind|t$|transpose"
+    r"|permute|expand|squeeze|unsqueeze|flatten|unflatten|detach|alias|lift|set_|resize_|is_|_local_scalar|item|result_type)"
+)
+"""Ops that make or reshape handles of tensors: however slow, they compute nothing."""
 PREPROCESSING_OP_NS = 50_000
-"""An op this long that leads to no device work computes on the host; shorter ones are bookkeeping."""
+"""An op with this much own time that leads to no device work computes on the host."""
 
 
 class ThreadActivity:
@@ -108,8 +113,10 @@ class ThreadActivity:
         )
 
     def _preprocessing_ops(self, thread: int) -> Painted:
-        tree = self._rows("op_tree", thread).filter(pl.col("parent").is_null() & (pl.col("device_total_ns") == 0))
-        long = self._rows("ops", thread, pl.col("dur_ns") >= PREPROCESSING_OP_NS).join(tree.select("event"), on="event")
+        tree = self._rows("op_tree", thread)
+        idle_roots = tree.filter(pl.col("parent").is_null() & (pl.col("device_total_ns") == 0))["event"]
+        computing = tree.filter(pl.col("root").is_in(idle_roots.implode()) & (pl.col("self_ns") >= PREPROCESSING_OP_NS))
+        long = self._rows("ops", thread, ~_matches("name", BOOKKEEPING_OP)).join(computing.select("event"), on="event")
         launching = self._rows("runtime", thread)["ts_ns"].sort().to_numpy()
         begin = long["ts_ns"].to_numpy()
         # An op that called the runtime was working for the device even if its kernel is missing from the file.
