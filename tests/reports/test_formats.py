@@ -120,6 +120,16 @@ def test_rows_as_text_tell_what_was_left_out() -> None:
     )
 
 
+def test_long_text_gives_way_and_figures_never() -> None:
+    long = {"name": "x" * 90, "ns": 123_456_789_012, "share": 0.123456}
+    rows = Rows(kind="table", columns=tuple(long), rows=[long], wrapped=False)
+    row = render(rows, style=Style(width=60)).splitlines()[1]
+    assert row.split()[1:] == ["123456789012", "0.123456"]
+    assert "…" in row
+    assert len(row) <= 60
+    assert len(render(msgspec.structs.replace(rows, wrapped=True), style=Style(width=60)).splitlines()) > 2
+
+
 def test_rows_for_machines_are_complete_and_keep_null() -> None:
     assert json.loads(render(ROWS, "json")) == {
         "format_version": 1,

@@ -53,7 +53,7 @@ def _run(ranks: list[Tables], sql: str) -> Rows:
             result = context.execute(sql, eager=True)
     except pl.exceptions.PolarsError as error:
         raise BadInput(_complaint(str(error), frames, refused)) from error
-    return Rows(kind="table", columns=tuple(result.columns), rows=result.to_dicts(), at_most=SHOWN)
+    return Rows(kind="table", columns=tuple(result.columns), rows=result.to_dicts(), wrapped=False, at_most=SHOWN)
 
 
 def _frame(ranks: list[Tables], name: str) -> pl.LazyFrame:

@@ -28,6 +28,8 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
     """One mapping per row, by column name; None is a missing value."""
     note: str = ""
     """A sentence for people below the table."""
+    wrapped: bool = True
+    """Whether people read long text in several lines; else one line per row, with the end of long text cut."""
     at_most: int | None = None
     """Rows that people are shown; None: all of them. Formats for machines always carry all."""
 

@@ -25,16 +25,16 @@ def short_name(name: str, width: int = 60) -> str:
     outside, inside = _split_templates(text)
     signature = _SIGNATURE.match(outside)
     if inside is None and (signature is None or "#" in text):
-        return _fit(text or name, width)
+        return shortened(text or name, width)
     function = (signature.group(1) if signature else outside).split(" ")[-1]
     parts = function.split("::")
     last = "::".join(parts[-2:]) if parts[-1] in _GENERIC else parts[-1]
     if inside is None:
-        return _fit(last or name, width)
+        return shortened(last or name, width)
     telling = _TELLING.search(inside)
     if telling is not None and parts[-1] in _GENERIC:
-        return _fit(telling.group(), width)
-    return _fit(f"{last}<{telling.group() if telling else '…'}>", width)
+        return shortened(telling.group(), width)
+    return shortened(f"{last}<{telling.group() if telling else '…'}>", width)
 
 
 def _split_templates(text: str) -> tuple[str, str | None]:
@@ -74,7 +74,8 @@ def last_part(path: str) -> str:
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
-def _fit(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
+    """A text of at most ``width`` characters; of a longer one the middle is left out."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 3

@@ -25,7 +25,7 @@ from slipstream.reports.account import (
     next_steps,
 )
 from slipstream.reports.documents import Page, Rows, Style
-from slipstream.reports.names import short_name
+from slipstream.reports.names import short_name, shortened
 from slipstream.reports.ranks import counted, overview
 from slipstream.reports.units import bar, duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
@@ -33,6 +33,8 @@ from slipstream.store import Report
 
 _IN_FULL = 2
 """Ranks up to which each is shown in full; of more, only the one with the costliest finding."""
+_NARROWEST = 12
+"""Characters that a column of text keeps however narrow the terminal."""
 _SNIPPET_LINES = 4
 _STATES = {"ok": "green", "look": "yellow", "cannot tell": "cyan"}
 
@@ -184,7 +186,11 @@ def rows(rows: Rows, style: Style) -> str:
     """Columns aligned, numbers to the right; the state of a check in its colour."""
     shown = len(rows.rows) if rows.at_most is None else min(rows.at_most, len(rows.rows))
     console = _console(style)
-    console.print(_grid(rows, shown))
+    if rows.wrapped:
+        console.print(_grid(rows, shown))
+    else:
+        for line in _lines(rows, shown, style.width):
+            console.print(Text(line), soft_wrap=True)
     if shown < len(rows.rows):
         console.print(f"{len(rows.rows) - shown:,} more rows: other formats hold all of them")
     if rows.note:
@@ -202,8 +208,29 @@ def _grid(rows: Rows, shown: int) -> RenderableType:
     return grid
 
 
+def _lines(rows: Rows, shown: int, width: int) -> list[str]:
+    """One line per row. Only text gives way to the width: a figure without its end would be another figure."""
+    cells = [[_cell(row[column]).plain for column in rows.columns] for row in rows.rows[:shown]]
+    numbers = [any(isinstance(row[column], int | float) for row in rows.rows[:shown]) for column in rows.columns]
+    widths = [max(map(len, column)) for column in zip(rows.columns, *cells, strict=True)]
+    texts = [place for place, number in enumerate(numbers) if not number]
+    while sum(widths) + 2 * (len(widths) - 1) > width and any(widths[place] > _NARROWEST for place in texts):
+        widths[max(texts, key=widths.__getitem__)] -= 1
+    return [
+        "  ".join(
+            text.rjust(room) if number else shortened(text, room).ljust(room)
+            for text, room, number in zip(line, widths, numbers, strict=True)
+        )
+        for line in [list(rows.columns), *cells]
+    ]
+
+
 def _cell(value: object) -> Text:
-    text = "" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # Never in powers of ten where a plain number can be read.
+        text = f"{value:.6g}" if abs(value) < 1_000_000 else f"{value:.0f}"
+    else:
+        text = "" if value is None else str(value)
     return Text(text, style=_STATES.get(text, ""))
 
 
