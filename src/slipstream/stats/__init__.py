@@ -1,0 +1,6 @@
+"""Samples -> interval and verdict. Plain arrays in, no files; the only room that imports scipy."""
+
+from slipstream.stats.comparison import CONFIDENCE, Comparison, Verdict, compare
+from slipstream.stats.median import Spread, median_spread
+
+__all__ = ["CONFIDENCE", "Comparison", "Spread", "Verdict", "compare", "median_spread"]
