@@ -1,6 +1,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,3 +122,17 @@ def test_the_demo_says_what_it_needs(slipstream: Slipstream, monkeypatch: pytest
     run = slipstream("demo")
     assert run.returncode == 2
     assert run.stderr == "slipstream: the demo trains with torch, which is not installed: pip install torch\n"
+
+
+@pytest.mark.slow
+def test_the_demo_trains_records_and_diagnoses(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    small = "--steps 40 --layers 1 --hidden-size 32 --heads 2 --vocab-size 400 --batch-size 4 --max-length 32"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "slipstream", "demo", "-o", "out", "--", *small.split()]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert run.returncode == 0, run.stderr
+    assert "Where the step goes" in run.stderr
+    findings = json.loads((tmp_path / "out" / "findings.json").read_text())
+    places = {op["location"]["file"] for op in findings["top_ops"] if op["location"]}
+    assert any(file.endswith("train_bert.py") for file in places)
