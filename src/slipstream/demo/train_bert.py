@@ -1,6 +1,6 @@
 """Train a small BERT from scratch, by masked-language modelling on the docstrings of Python's standard library.
 
-    python train_bert.py --steps 150 --batch-size 16
+    python train_bert.py --steps 100 --batch-size 16
 
 Text and tokenizer are made on the spot, nothing is downloaded. Uses a GPU when there is one.
 """
@@ -8,6 +8,7 @@ Text and tokenizer are made on the spot, nothing is downloaded. Uses a GPU when 
 import argparse
 import ast
 import inspect
+import re
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,12 +28,13 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(len(SPECIAL_TOKENS))
 SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "ensurepip"}
 IGNORED_LABEL = -100
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 Batch = dict[str, torch.Tensor]
 
 
-def docstrings(root: Path) -> Iterator[str]:
-    """Paragraphs of the docstrings of all modules, classes and functions below a folder."""
+def sentences(root: Path) -> Iterator[str]:
+    """Sentences from the docstrings of all modules, classes and functions below a folder."""
     for path in sorted(root.rglob("*.py")):
         if SKIPPED.intersection(path.relative_to(root).parts):
             continue
@@ -44,8 +46,7 @@ def docstrings(root: Path) -> Iterator[str]:
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
                     text = " ".join(inspect.cleandoc(paragraph).split())
-                    if len(text) >= 80:
-                        yield text
+                    yield from (sentence for sentence in SENTENCE_END.split(text) if len(sentence) >= 40)
 
 
 def train_tokenizer(texts: list[str], vocab_size: int, max_length: int) -> Tokenizer:
@@ -64,8 +65,8 @@ def train_tokenizer(texts: list[str], vocab_size: int, max_length: int) -> Token
     return tokenizer
 
 
-class Docstrings(Dataset[Batch]):
-    """Encoded paragraphs."""
+class Sentences(Dataset[Batch]):
+    """Encoded sentences."""
 
     def __init__(self, texts: list[str], tokenizer: Tokenizer) -> None:
         encodings = tokenizer.encode_batch(texts)
@@ -107,9 +108,9 @@ class MaskingCollator:
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=150, help="optimizer steps (default: %(default)s)")
-    parser.add_argument("--batch-size", type=int, default=16, help="paragraphs per batch (default: %(default)s)")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens per paragraph (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=100, help="optimizer steps (default: %(default)s)")
+    parser.add_argument("--batch-size", type=int, default=16, help="sentences per batch (default: %(default)s)")
+    parser.add_argument("--max-length", type=int, default=128, help="tokens per sentence (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=4, help="(default: %(default)s)")
     parser.add_argument("--hidden-size", type=int, default=256, help="(default: %(default)s)")
     parser.add_argument("--heads", type=int, default=4, help="(default: %(default)s)")
@@ -177,11 +178,11 @@ def main() -> None:
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-    texts = list(docstrings(Path(sysconfig.get_path("stdlib"))))
+    texts = list(sentences(Path(sysconfig.get_path("stdlib"))))
     tokenizer = train_tokenizer(texts, args.vocab_size, args.max_length)
-    dataset = Docstrings(texts, tokenizer)
+    dataset = Sentences(texts, tokenizer)
     mean_length = dataset.attention_mask.sum(dim=1).float().mean().item()
-    print(f"{len(dataset):,} paragraphs of {mean_length:.0f} tokens on average, on {device}")
+    print(f"{len(dataset):,} sentences of {mean_length:.0f} tokens on average, on {device}")
 
     loader = DataLoader(
         dataset,
