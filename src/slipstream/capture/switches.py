@@ -59,6 +59,7 @@ def _readers() -> Mapping[str, Reader]:
         "interop_threads": torch.get_num_interop_threads,
         "allowed_cores": lambda: len(os.sched_getaffinity(0)),
         "cpu_quota_cores": _quota,
+        "host_memory_bytes": _host_memory,
         "anomaly_mode": torch.is_anomaly_enabled,
         "matmul_precision": torch.get_float32_matmul_precision,
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
@@ -100,6 +101,16 @@ def _units_16bit() -> str | None:
 def _quota() -> str | None:
     quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
     return "none" if quota == "max" else f"{int(quota) / int(period):g}"
+
+
+def _host_memory() -> int:
+    """Memory that this process may use: the machine's, or less where its group has a limit."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="utf-8").strip()
+    except OSError:
+        return total
+    return total if limit == "max" else min(total, int(limit))
 
 
 def _profile_function() -> str:

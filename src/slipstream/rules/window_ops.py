@@ -15,8 +15,10 @@ from slipstream.store import Tables
 
 FIXED_NS = 5_000
 """The most that an op's fixed cost is taken for: calling it on a tiny tensor takes 1 to 5 us while recorded."""
+LAUNCH = ("launch",)
+"""Cause of idle time that single calls of ops make: one that holds the host for long does more than launch."""
 PACE = ("launch", "host")
-"""Causes of idle time that fewer or shorter host calls would cure."""
+"""Causes of idle time that the pace of a loop in Python makes."""
 _TREE = ("event", "parent", "root", "depth", "self_ns", "device_self_ns", "device_total_ns")
 _KNOWN: "weakref.WeakKeyDictionary[Tables, pl.DataFrame]" = weakref.WeakKeyDictionary()
 
@@ -93,7 +95,7 @@ def calls_of(tables: Tables, file: str, function: str) -> pl.DataFrame:
     return tables["python"].filter(pl.col("name").is_in(frames["name"].implode()))
 
 
-def pace_idle(tables: Tables, thread: object, causes: tuple[str, ...] = PACE) -> Painted:
+def pace_idle(tables: Tables, thread: object, causes: tuple[str, ...]) -> Painted:
     """Idle time of the device because one thread was slow, as disjoint spans."""
     idle = tables["idle_spans"].filter(
         pl.col("cause").is_in(causes) & (pl.col("thread") == pl.lit(thread)).fill_null(True)
@@ -118,7 +120,7 @@ def with_savings(tables: Tables, scope: Scope, rows: pl.DataFrame) -> pl.DataFra
     parts = [
         part.with_columns(
             idle_ns=pl.Series(
-                covered(pace_idle(tables, thread), part["ts_ns"].to_numpy(), part["end_ns"].to_numpy()),
+                covered(pace_idle(tables, thread, LAUNCH), part["ts_ns"].to_numpy(), part["end_ns"].to_numpy()),
                 dtype=pl.Int64,
             )
         )

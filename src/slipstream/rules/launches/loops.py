@@ -10,7 +10,7 @@ from slipstream.analysis.nesting import nest
 from slipstream.analysis.painting import Painted, covered, layer, paint
 from slipstream.rules.places import PLACE
 from slipstream.rules.scope import Scope
-from slipstream.rules.window_ops import FIXED_NS, pace_idle, spans_of, window_ops, within
+from slipstream.rules.window_ops import FIXED_NS, PACE, pace_idle, spans_of, window_ops, within
 from slipstream.store import Tables
 
 INDEXED = ("aten::select", "aten::index", "aten::slice")
@@ -101,7 +101,7 @@ def with_fixed_cost(tables: Tables, scope: Scope, loops: pl.DataFrame) -> pl.Dat
         start = part["ts_ns"].to_numpy()
         end = start + part["dur_ns"].to_numpy()
         if scope.on_device:
-            spent = covered(pace_idle(tables, thread), start, end)
+            spent = covered(pace_idle(tables, thread, PACE), start, end)
         else:
             mine = roots.filter(pl.col("thread") == thread)
             begin = mine["ts_ns"].to_numpy() + FIXED_NS
