@@ -60,10 +60,7 @@ def _without_training(seen: Seen | None, returncode: int) -> tuple[OutcomeCode, 
     if seen is None:
         return "no_torch", f"the job never imported torch{_ending(returncode)}: there was nothing to record"
     if seen.failure is not None:
-        return (
-            "failed",
-            f"slipstream could not listen to torch {seen.torch_version}; the job ran without it:\n{seen.failure}",
-        )
+        return "failed", seen.failure
     return "no_steps", f"no optimizer took a step{_ending(returncode)}: there was nothing to record"
 
 

@@ -31,5 +31,5 @@ def install_parts(path: str) -> None:
         for name in job.parts:
             cast(Part, importlib.import_module(name)).install(job)
     except Exception:
-        seen.failure = traceback.format_exc()
+        seen.failure = f"slipstream could not listen to torch; the job ran without it:\n{traceback.format_exc()}"
     write_record(Path(job.folder) / "torch.json", seen)

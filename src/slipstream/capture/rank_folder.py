@@ -1,5 +1,6 @@
 """One rank's part of the run folder, owned by the process that trains as that rank."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from slipstream.capture.measurements import Measurements
-from slipstream.capture.status import OutcomeCode, State, Status, write_record
+from slipstream.capture.status import OutcomeCode, Seen, State, Status, write_record
 
 if TYPE_CHECKING:
     from slipstream.capture.line_tracing import LineTracer
@@ -55,6 +56,15 @@ class RankFolder:
             self.status.outcome = outcome
         if self._writer is not None:
             write_record(self.path / "capture.json", self.status)
+
+    def tell_failure(self, outcome: str) -> None:
+        """Say that the recording failed, wherever that can still be written."""
+        try:
+            self.tell("over", "failed", outcome)
+        except OSError:
+            # The folder is gone or the disk is full; the job must not suffer from that.
+            with contextlib.suppress(OSError):
+                write_record(self._root / "torch.json", Seen(torch_version=str(torch.__version__), failure=outcome))
 
     def note(self, text: str) -> None:
         """Remember something that was left out."""

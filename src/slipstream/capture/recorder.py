@@ -5,6 +5,7 @@ Nothing here waits for a device while no window is open. Times are those of the 
 
 import functools
 import os
+import statistics
 import threading
 import traceback
 from collections import deque
@@ -86,8 +87,9 @@ class Recorder:
         self._memory = MemoryReader()
         self._batches = 0
         self._waits_since_backward = 0
-        self._most_waits = 0
-        self._fetches_without_grad = False
+        self._waits_per_backward: deque[int] = deque(maxlen=8)
+        self._fetched_with_grad = True
+        self._trains_on_batches_without_grad = False
 
     @guarded
     def optimizer_stepped(
@@ -130,8 +132,9 @@ class Recorder:
         """The training asks for a batch. Inside the window this may be the start of an evaluation."""
         if self.window.phase not in ("recording", "places") or not self._is_here():
             return
-        many = self._most_waits and self._waits_since_backward > 2 * self._most_waits + 1
-        if many or not (torch.is_grad_enabled() or self._fetches_without_grad):
+        usual = statistics.median(self._waits_per_backward) if self._waits_per_backward else None
+        many = usual is not None and self._waits_since_backward > 2 * usual + 1
+        if many or not (torch.is_grad_enabled() or self._trains_on_batches_without_grad):
             self.sessions.interrupt(self.done)
 
     @guarded
@@ -174,8 +177,7 @@ class Recorder:
             keep=in_window,
         )
         self._waits_since_backward += 1
-        if self.window.phase == "warmup":
-            self._fetches_without_grad |= self.done > 0 and not torch.is_grad_enabled()
+        self._fetched_with_grad = torch.is_grad_enabled()
 
     @guarded
     def went_backward(self, began_ns: int, ended_ns: int, frame: FrameType | None) -> None:
@@ -186,8 +188,10 @@ class Recorder:
         segment.backward_ns += ended_ns - began_ns
         segment.backward_calls += 1
         self._span(BACKWARD, began_ns, ended_ns, self.user_code.innermost(frame))
-        if self.window.phase in ("warmup", "prepared") and self.done:
-            self._most_waits = max(self._most_waits, self._waits_since_backward)
+        if self._waits_since_backward:
+            # The batch before a backward pass is one that is trained on, whatever came before it.
+            self._trains_on_batches_without_grad |= not self._fetched_with_grad
+            self._waits_per_backward.append(self._waits_since_backward)
         self._waits_since_backward = 0
         self._take_deferred(ended_ns, frame)
 
@@ -222,8 +226,11 @@ class Recorder:
     def fail(self, reason: str) -> None:
         """Give the recording up and say why; the job goes on."""
         self.off = True
-        self.sessions.abandon()
-        self.folder.tell("over", "failed", f"slipstream's own recording failed; the job went on without it:\n{reason}")
+        try:
+            self.sessions.abandon()
+        except Exception:
+            reason += f"\nand then, while it was being stopped:\n{traceback.format_exc()}"
+        self.folder.tell_failure(f"slipstream's own recording failed; the job went on without it:\n{reason}")
 
     def forget(self) -> None:
         """Start anew, in a process that was just forked off."""
@@ -258,16 +265,19 @@ class Recorder:
 
     def _take_turns(self, stepped: list[tuple[int, Segment]], frame: FrameType | None) -> None:
         before = self.done
-        closed = False
+        closed = redefined = False
         for optimizer, segment in stepped:
             change = self._turns.stepped(optimizer, segment)
             if change.undo:
                 self.done -= 1
                 self._durations.pop()
                 self.measured.undo_step()
+            redefined |= change.redefined
             for group in change.closed:
                 self._close(joined(group))
                 closed = True
+        if redefined:
+            self.sessions.restart(self.done)
         if closed and (self.done > before or not self._claimed):
             self._boundary(frame)
 

@@ -56,14 +56,16 @@ class Sessions:
             self._close("complete", f"{self.window.recorded} steps recorded", None)
             if action == "close_for_places":
                 self._begin_places(number, frame)
+        elif action == "begin_places":
+            self._begin_places(number, frame)
         elif action == "end_places":
             self._end_places()
 
     def interrupt(self, number: int) -> None:
         """Something else than training begins, within step ``number``: an evaluation."""
         if self.window.phase == "places":
-            self.window.give_up()
-            self._end_places()
+            self.window.interrupt(number)
+            self._discard()
         elif self.window.phase == "recording":
             if self.window.interrupt(number) == "keep":
                 text = f"{self.window.recorded} of {self.window.steps} steps recorded, then an evaluation began"
@@ -71,6 +73,12 @@ class Sessions:
             else:
                 self._discard()
                 self._folder.note("an evaluation began inside the window; it was opened again later")
+
+    def restart(self, number: int) -> None:
+        """From step ``number`` on steps are something else than before: a recording of both would mislead."""
+        if self.window.phase in ("warmup", "prepared", "recording"):
+            self._discard()
+            self.window.restart(number)
 
     def give_way(self, number: int) -> None:
         """The job starts a profiler of its own, within step ``number``."""
@@ -164,6 +172,9 @@ class Sessions:
         self.write()
 
     def _discard(self) -> None:
+        tracer, self._tracer = self._tracer, None
+        if tracer is not None:
+            tracer.end()
         recording, self._recording = self._recording, None
         if recording is not None:
             if not self._started:

@@ -16,6 +16,8 @@ class Change(msgspec.Struct, Generic[Segment], frozen=True, kw_only=True):
 
     undo: bool = False
     """The step that was closed last is open again: its segments are part of what follows."""
+    redefined: bool = False
+    """From now on another optimizer closes the steps: they are not comparable to the ones before."""
     closed: tuple[Sequence[Segment], ...] = ()
     """Steps that are closed now, each as its segments."""
 
@@ -62,7 +64,7 @@ class Turns(Generic[Segment]):
         """A newcomer becomes the anchor. While none has stepped twice, all that stepped belong to one first turn."""
         self._anchor = optimizer
         if self._first is None:
-            return Change(closed=(self._close(),))
+            return Change(redefined=True, closed=(self._close(),))
         undo = bool(self._first)
         self._first = self._open = [*self._first, *self._open]
         return Change(undo=undo, closed=(self._close(),))
@@ -90,4 +92,4 @@ class Turns(Generic[Segment]):
         rest = len(steps[-1])
         self._open = self._open[len(self._open) - rest :] if rest else []
         self._since_anchor = rest
-        return Change(closed=tuple(steps[:-1]))
+        return Change(redefined=True, closed=tuple(steps[:-1]))

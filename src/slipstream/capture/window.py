@@ -4,8 +4,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-Phase = Literal["warmup", "prepared", "recording", "places", "over"]
-Action = Literal["none", "prepare", "open", "mark", "close", "close_for_places", "end_places"]
+Phase = Literal["warmup", "prepared", "recording", "between", "places", "over"]
+Action = Literal["none", "prepare", "open", "mark", "close", "close_for_places", "begin_places", "end_places"]
 
 MINIMUM_WARMUP = 3
 """Steps that always pass in automatic mode."""
@@ -21,7 +21,7 @@ SETTLED_STEPS = 20
 TOO_EARLY_RATIO = 1.3
 """Steps before the window over steps long after it, from which on it was opened too early and opens once more."""
 ATTEMPTS = 3
-"""Windows that an evaluation may interrupt before the recording is given up."""
+"""Windows, and steps traced line by line, that an evaluation may interrupt before it is given up."""
 FEWEST = 2
 """Recorded steps that are worth keeping when a window cannot be completed."""
 LONGEST_NS = 120_000_000_000
@@ -51,6 +51,7 @@ class Window:
         self._opened_ns = 0
         self._not_before = 0
         self._before_ns = 0
+        self._places_attempts = 0
         self._second_look: int | None = None
         self.again = False
         """Whether a window has been completed before."""
@@ -79,6 +80,9 @@ class Window:
             self.again = True
             self.phase = "places" if self._places else "over"
             return "close_for_places" if self._places else "close"
+        if self.phase == "between":
+            self.phase = "places"
+            return "begin_places"
         if self.phase == "places":
             self.phase = "over"
             return "end_places"
@@ -94,15 +98,28 @@ class Window:
         Args:
             done: steps since the job began.
         Returns:
-            Whether what was recorded is worth keeping; if not, the window opens again after the next step.
+            Whether what was recorded is worth keeping; if not, it is recorded again after the next step.
         """
+        if self.phase == "places":
+            self._places_attempts += 1
+            self.phase = "between" if self._places_attempts < ATTEMPTS else "over"
+            return "discard"
         if self.recorded >= min(FEWEST, self.steps):
-            self.phase = "over"
+            self.phase = "between" if self._places else "over"
             self.again = True
             return "keep"
         self._not_before = done + 1
         self.phase = "warmup" if self.attempts < ATTEMPTS else "over"
         return "discard"
+
+    def restart(self, done: int) -> None:
+        """What a step is has changed: the window, unless it is complete, waits for new steady steps.
+
+        Args:
+            done: steps since the job began.
+        """
+        self._not_before = done + MINIMUM_WARMUP
+        self.phase = "warmup"
 
     def give_up(self) -> None:
         """Nothing will be recorded any more."""
