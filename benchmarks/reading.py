@@ -68,8 +68,8 @@ def _step_part(number: int) -> list[str]:
     events = [
         {"ph": "X", "cat": "python_function", "name": f"train.py({number % 40}): step", "pid": 7, "tid": 7, "ts": ts,
          "dur": 20.1, "args": {"Python parent id": number, "Python id": number + 1, "Ev Idx": number}},
-        {"ph": "X", "cat": "python_function", "name": f"<built-in method linear of Tensor object at {hex(number)}>",
-         "pid": 7, "tid": 7, "ts": ts + 0.5, "dur": 19.1, "args": {"Python parent id": number, "Python id": number + 2}},
+        {"ph": "X", "cat": "python_function", "name": f"<built-in method linear of Tensor at {hex(number)}>", "pid": 7,
+         "tid": 7, "ts": ts + 0.5, "dur": 19.1, "args": {"Python parent id": number, "Python id": number + 2}},
         {"ph": "X", "cat": "cpu_op", "name": f"aten::op{number % 97}", "pid": 7, "tid": 7, "ts": ts + 1, "dur": 18.001,
          "args": {"External id": number, "Record function id": 0, "Sequence number": number, "Fwd thread id": 0,
                   "Concrete Inputs": ["", "", "1"], "Input type": ["float", "float", "Scalar"],
@@ -77,7 +77,7 @@ def _step_part(number: int) -> list[str]:
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": ts + 3, "dur": 5.25,
          "args": {"External id": number, "cbid": 211, "correlation": number + 1}},
         {"ph": "s", "id": number + 1, "pid": 7, "tid": 7, "ts": ts + 3, "cat": "ac2g", "name": "ac2g"},
-        {"ph": "X", "cat": "kernel", "name": f"void at::native::vectorized_elementwise_kernel<{number % 300}, float>(int)",
+        {"ph": "X", "cat": "kernel", "name": f"void at::native::elementwise_kernel<{number % 300}, float>(int)",
          "pid": 0, "tid": 7, "ts": ts + 9, "dur": 6.4, "args": {
             "External id": number, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": number + 1,
             "registers per thread": 32, "shared memory": 0, "blocks per SM": 7.3, "warps per SM": 29.1,

@@ -53,7 +53,7 @@ SHAPES: dict[RowKind, type[Args]] = {
 
 _DECODERS = {shape: msgspec.json.Decoder(list[shape]) for shape in SHAPES.values()}  # type: ignore[valid-type]
 _GETTERS = {shape: [(name, operator.attrgetter(name)) for name in shape.__struct_fields__] for shape in SHAPES.values()}
-GATHERED_BYTES = 2 * 1024 * 1024
+GATHERED_BYTES = 4 * 1024 * 1024
 """How much text is gathered before it is turned into columns."""
 _TEXTS = msgspec.json.Decoder(list[TextEvent])
 
@@ -151,16 +151,13 @@ class Columns:
         gathered.names.extend(names)
         gathered.starts.extend([event.ts for event in events])
         gathered.lengths.extend([event.dur for event in events])
-        groups: dict[RowKind, list[Event]] = {}
-        rows = self._kinds.rows
+        groups: dict[RowKind | None, list[Event]] = {}
+        add = [groups.setdefault(kind, []).append for kind in self._kinds.rows]
         for event, number in zip(events, kinds, strict=True):
-            kind = rows[number]
-            if kind in groups:
-                groups[kind].append(event)
-            elif kind is not None:
-                groups[kind] = [event]
+            add[number](event)
         for kind, chosen in groups.items():
-            self._add_arguments(gathered.arguments.setdefault(kind, {}), kind, chosen)
+            if kind is not None and chosen:
+                self._add_arguments(gathered.arguments.setdefault(kind, {}), kind, chosen)
         gathered.size += len(batch.text)
         if gathered.size > GATHERED_BYTES:
             self._flush()

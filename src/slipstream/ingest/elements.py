@@ -19,7 +19,7 @@ from slipstream.ingest.ledger import Ledger, plural
 from slipstream.ingest.records import Event, KnownEvent
 from slipstream.ingest.repair import ELEMENT_KEYS, note_repair, repaired
 
-BATCH_BYTES = 256 * 1024
+BATCH_BYTES = 128 * 1024
 """Elements of one batch are gone through several times; of this size they stay in the processor's cache."""
 LEARN_BYTES = 1024 * 1024
 STUCK_BYTES = 64 * 1024 * 1024
