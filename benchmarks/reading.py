@@ -35,8 +35,9 @@ ARMS = {
     "slipstream, cached": ("from slipstream.ingest import read", "kept = read(path)"),
 }
 HTA = (
-    "import os, logging\nlogging.disable(logging.CRITICAL)\nfrom hta.common.trace_parser import parse_trace_dataframe",
-    "kept = parse_trace_dataframe(path)",
+    "import os, logging\nlogging.disable(logging.CRITICAL)\nfrom hta.common.trace_parser import parse_trace_dataframe"
+    "\nfrom hta.configs.parser_config import ParserConfig",
+    "kept = parse_trace_dataframe(path, ParserConfig.get_default_cfg())",
 )
 BASE, FASTER = "gzip + json.loads", "slipstream"
 

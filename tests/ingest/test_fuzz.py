@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from slipstream.ingest import read
 from slipstream.model import BadInput
 
-COMMON = settings(deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+COMMON = settings(deadline=30_000, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 
 
 def element(number):
