@@ -49,8 +49,9 @@ def finding_lines(finding: Finding, report: Report) -> list[tuple[str, str]]:
 
 
 def breakdown(report: Report) -> list[tuple[BreakdownPart, str]]:
-    """Parts that take any time, with their shares as printed."""
-    parts = [part for part in report.diagnosis.breakdown if part.share > 0]
+    """Parts that take any time, with their shares as printed: computing first, then the largest loss."""
+    taking = [part for part in report.diagnosis.breakdown if part.share > 0]
+    parts = sorted(taking, key=lambda part: (part.part != "compute", -part.share))
     return list(zip(parts, percents([part.share for part in parts]), strict=True))
 
 
