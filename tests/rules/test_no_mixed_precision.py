@@ -1,7 +1,7 @@
 import pytest
 
+from slipstream.analysis.kernel_types import is_matmul, precision_of_kernel, precision_of_types
 from slipstream.model import Dismissal, NotEnoughData
-from slipstream.rules.precision.kernel_types import is_matmul, precision_of_kernel, precision_of_types
 
 MS = 1_000_000
 US = 1_000

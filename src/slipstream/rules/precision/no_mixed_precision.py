@@ -4,16 +4,16 @@ from typing import ClassVar, cast
 
 import polars as pl
 
-from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
-from slipstream.model.peaks import Peaks, peaks_of
-from slipstream.rules.device_bound import host_waits_ns
-from slipstream.rules.precision.kernel_types import (
+from slipstream.analysis.kernel_types import (
     MATMUL_OP,
     is_matmul,
     is_matmul_of_op,
     precision_of_kernel,
     precision_of_types,
 )
+from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
+from slipstream.model.peaks import Peaks, peaks_of
+from slipstream.rules.device_bound import host_waits_ns
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, scope_of
 from slipstream.rules.wording import duration, percent, three_digits

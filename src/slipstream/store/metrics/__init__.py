@@ -1,5 +1,6 @@
 """Metrics: derived tables that answer questions about performance, one file per theme."""
 
+from slipstream.store.metrics.arithmetic import ARITHMETIC
 from slipstream.store.metrics.device_time import (
     COPY_BANDWIDTH,
     EXPOSED_COLLECTIVES,
@@ -19,6 +20,7 @@ METRICS: tuple[Metric, ...] = (
     KERNEL_GROUPS,
     KERNEL_SEQUENCES,
     *HOST_TIME,
+    *ARITHMETIC,
 )
 
 __all__ = ["METRICS", "Metric"]

@@ -28,7 +28,8 @@ OP_FLOPS = Metric(
         "that every input is read once and every output written once; elements that are repeated by a stride of 0 "
         "count once. An op is counted once: it is left out where an op inside it computes the same thing and has a "
         "formula. A convolution whose stride was not recorded takes its output's shape from a backward op with the "
-        "same input and weight. Device work of ops inside that have no formula of their own counts as the op's."
+        "same input and weight. Device work of ops inside that have no formula of their own counts as the op's; copies "
+        "between host and device do not (see copy_bandwidth)."
     ),
     source=(
         "Textbook counts, the convention of torch.utils.flop_counter; FlashAttention-2 (Dao, 2023) for the factor of "
@@ -39,7 +40,12 @@ OP_FLOPS = Metric(
         column("family", TEXT, "matmul, convolution, attention, normalisation, softmax, elementwise, ..."),
         *_work("of the call"),
         column("model_flops", pl.Int64, "flops without what is computed again", "operations", "not known"),
-        column("precision", TEXT, "bf16, fp16, tf32, fp32, fp64 or 8bit: what it computed in", missing="not told"),
+        column(
+            "precision",
+            TEXT,
+            "bf16, fp16, tf32, fp32, fp64, 8bit, or fp32_or_tf32: what it computed in",
+            missing="not told",
+        ),
         column("counted", pl.Boolean, "false where ops inside it are counted instead"),
         column("work_ns", pl.Int64, "device work of the op", "ns", "no device work in the recording"),
         column("note", TEXT, "what was assumed, or why figures are missing", missing="nothing"),
@@ -53,9 +59,11 @@ ROOFLINE = Metric(
     definition=(
         "attained = operations / device time; flops_share = that / the dense peak of the precision; bw_share = bytes / "
         "device time / the memory's peak. roofline_share = the least time that either peak allows / device time: 1 is "
-        "all the device can do. bw_share above 1 means that data came from caches. Peaks are data rows with their "
-        "source (model/hardware_peaks.csv); an unknown device, or fp32 matrices of which kernel names do not tell "
-        "whether TF32 units were used, have no share, and the reason says so. Precision is that of the kernels' names "
+        "all the device can do. bw_share above 1 means that data came from caches, flops_share above 1 that the "
+        "algorithm multiplies less than the textbook (Winograd). Peaks are data rows with their source "
+        "(model/hardware_peaks.csv), for all but matrix ops those of vector units (fp32). An unknown "
+        "device, or fp32 matrices of which kernel names do not tell whether TF32 units were used, have no share, and "
+        "the reason says so. Precision is that of the kernels' names "
         "first, of the inputs' types second."
     ),
     source="Roofline model: Williams, Waterman, Patterson (2009).",
