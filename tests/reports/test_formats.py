@@ -78,6 +78,14 @@ def test_on_a_cpu_the_loaders_own_ops_are_explained(cpu_training: Report, traini
     assert note not in render(training)
 
 
+@pytest.mark.parametrize(("longest_ms", "told"), [(189, True), (191, False)])
+def test_a_mean_step_far_from_the_median_is_explained(training: Report, longest_ms: int, told: bool) -> None:
+    steps = tuple(msgspec.structs.replace(step, dur_ns=longest_ms * 1_000_000) for step in training.diagnosis.steps)
+    uneven = msgspec.structs.replace(training.diagnosis, steps=steps)
+    text = render(msgspec.structs.replace(training, diagnosis=uneven))
+    assert ("the parts add up to the mean step, 200 ms" in text) is told
+
+
 def test_recordings_without_distinct_ranks_are_named_by_their_files(training: Report) -> None:
     text = render([training, training])
     assert text.startswith("2 recordings\nrecording ")

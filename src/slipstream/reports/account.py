@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from statistics import median_low
 
 from slipstream.model import BreakdownPart, Dismissal, Finding, Hot, Integrity
 from slipstream.reports.documents import Page
@@ -12,6 +13,8 @@ from slipstream.store import Report
 
 FINDINGS = 5
 """Findings that are told in full."""
+_FAR = 0.05
+"""Share by which mean and median step must differ before a reader would wonder."""
 HOT = 5
 """Ops and kernels that are listed."""
 
@@ -59,6 +62,11 @@ def breakdown_notes(report: Report) -> list[str]:
     """What must be known to read the breakdown right."""
     parts = {part.part for part, _ in breakdown(report)}
     notes = []
+    lengths = [step.dur_ns for step in report.diagnosis.steps]
+    whole = sum(part.ns_per_step or 0 for part in report.diagnosis.breakdown)
+    if whole and lengths and abs(whole - median_low(lengths)) > _FAR * whole:
+        work = ", with work that ends after the last one" if on_device(report) else ""
+        notes.append(f"the parts add up to the mean step, {duration(whole)}{work}")
     if parts & inferred_parts(report):
         notes.append("* inferred: no row of the recording confirms the cause")
     if not on_device(report) and "idle_loader" in parts:
