@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 from msgspec import Raw
 
@@ -106,7 +104,7 @@ class _Gathered:
     def __init__(self) -> None:
         self.size = 0
         self.texts: list[bytes] = []
-        self.positions: list[npt.NDArray[np.uint32]] = []
+        self.positions: list[int] = []
         self.kinds: list[int] = []
         self.names: list[str | None] = []
         self.starts: list[Number] = []
@@ -146,7 +144,7 @@ class Columns:
         kinds = list(map(self._kinds.__getitem__, map(_KEY, events)))
         self._look_at_names(kinds, events, names)
         gathered.texts.append(batch.text)
-        gathered.positions.append(batch.positions)
+        gathered.positions.extend(batch.positions)
         gathered.kinds.extend(kinds)
         gathered.names.extend(names)
         gathered.starts.extend([event.ts for event in events])
@@ -195,7 +193,7 @@ class Columns:
         if not gathered.kinds:
             return
         starts, lengths = gathered.times()
-        self._base["event"].append(pl.Series(np.concatenate(gathered.positions), dtype=pl.UInt32))
+        self._base["event"].append(pl.Series(gathered.positions, dtype=pl.UInt32))
         self._base["kind"].append(pl.Series(gathered.kinds, dtype=pl.Int32))
         self._base["name"].append(pl.Series(gathered.names, dtype=TEXT))
         self._base["ts_ns"].append(starts)

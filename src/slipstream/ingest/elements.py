@@ -6,13 +6,11 @@ batch decodes. Only a batch that does not is taken apart element by element.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 from msgspec import Raw
 
 from slipstream.ingest.ledger import Ledger, plural
@@ -53,7 +51,7 @@ class Batch(msgspec.Struct):
     text: bytes
     """The elements, separated by commas."""
     events: list[Event]
-    positions: npt.NDArray[np.uint32]
+    positions: Sequence[int]
     """Position of each in ``traceEvents``."""
 
 
@@ -194,7 +192,7 @@ class Document:
     def _numbered(self, text: bytes, events: list[Event]) -> Batch:
         first = self.elements
         self.elements += len(events)
-        return Batch(text=text, events=events, positions=np.arange(first, self.elements, dtype=np.uint32))
+        return Batch(text=text, events=events, positions=range(first, self.elements))
 
     def _careful(self, text: bytes, at_end: bool) -> Iterator[Batch]:
         """Element by element: what is sound, what can be repaired, what must be dropped."""
@@ -233,7 +231,7 @@ class Document:
             self._drop(part, last and at_end)
         if sound:
             whole = b",".join(sound)
-            yield Batch(text=whole, events=_LIST.decode(b"[" + whole + b"]"), positions=np.array(positions, np.uint32))
+            yield Batch(text=whole, events=_LIST.decode(b"[" + whole + b"]"), positions=positions)
 
     def _drop(self, part: bytes, cut_by_end: bool) -> None:
         if not part:

@@ -228,10 +228,15 @@ def assemble(columns: Columns, ledger: Ledger) -> Recorded:
 
 
 def _declared(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    table = DECLARED[name]
-    # A value that its column cannot hold is damage: it becomes null.
-    fitting = (pl.col(key).cast(dtype, strict=False) for key, dtype in table.schema.items() if key in frame.columns)
-    return table.frame(frame.select(fitting))
+    """The columns of a table; a value that its column cannot hold is damage and becomes null."""
+    columns = []
+    for key, dtype in DECLARED[name].schema.items():
+        if key in frame.columns:
+            column = frame[key]
+            columns.append(column if column.dtype == dtype else column.cast(dtype, strict=False))
+        else:
+            columns.append(pl.Series(key, [None], dtype=dtype).new_from_index(0, frame.height))
+    return pl.DataFrame(columns)
 
 
 def _flows(frame: pl.DataFrame) -> pl.DataFrame:
