@@ -14,6 +14,8 @@ LAYERS = {"compute": ("kernel", "set"), "exposed_communication": ("collective",)
 def layers_of_window(tables: Tables) -> dict[str, Painted]:
     """Disjoint spans of each part of busy time, clipped to the window; on CPU training there is only compute.
 
+    Where work of one part overlaps, what began first has the time, and its event.
+
     With several devices in one file it is the one that the window table was made for.
     """
     window = tables.row("window")
@@ -37,7 +39,8 @@ def layers_of_window(tables: Tables) -> dict[str, Painted]:
 def _clipped(rows: pl.DataFrame, first: int, last: int) -> Painted:
     start = rows["ts_ns"].to_numpy()
     end = start + rows["dur_ns"].to_numpy()
-    return paint(np.clip(start, first, last), np.clip(end, first, last), 0)
+    event = rows["event"].cast(pl.Int64).to_numpy()
+    return paint(np.clip(start, first, last), np.clip(end, first, last), 0, event)
 
 
 def busy_of_window(tables: Tables) -> Painted:

@@ -18,7 +18,15 @@ from slipstream.model.diagnosis import (
     Totals,
     TraceFormat,
     Window,
-    json_schema,
+)
+from slipstream.model.difference import (
+    Compared,
+    Difference,
+    Effect,
+    LineDifference,
+    OpDifference,
+    PartDifference,
+    Verdict,
 )
 from slipstream.model.errors import (
     BadInput,
@@ -30,6 +38,7 @@ from slipstream.model.errors import (
     SlipstreamError,
 )
 from slipstream.model.finding import Dismissal, Evidence, Finding, Fix, FixClass, Gain, Location
+from slipstream.model.schema import json_schema
 
 __all__ = [
     "CAUSES",
@@ -38,9 +47,12 @@ __all__ = [
     "BreakdownPart",
     "CannotStart",
     "Cause",
+    "Compared",
     "DeviceKind",
     "Diagnosis",
+    "Difference",
     "Dismissal",
+    "Effect",
     "Evidence",
     "Finding",
     "Fix",
@@ -51,17 +63,22 @@ __all__ = [
     "IdleCause",
     "Integrity",
     "IntegrityIssue",
+    "LineDifference",
     "Location",
     "MissingDependency",
     "MissingInput",
     "NotATrace",
     "NotEnoughData",
+    "OpAlone",
+    "OpDifference",
+    "PartDifference",
     "RanksDiagnosis",
     "SlipstreamError",
     "Source",
     "Step",
     "Totals",
     "TraceFormat",
+    "Verdict",
     "Window",
     "json_schema",
 ]

@@ -5,7 +5,7 @@ file, whose absolute origin is ``Source.origin_ns``. Shares lie in 0..1. Missing
 The JSON Schema in ``docs/schema/`` is generated from these records.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -166,8 +166,3 @@ class RanksDiagnosis(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"
 
     format_version: int = FORMAT_VERSION
     ranks: tuple[Diagnosis, ...]
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of everything that carries the contract."""
-    return msgspec.json.schema(Diagnosis | RanksDiagnosis)

@@ -38,10 +38,11 @@ def peaks_of(device: str | None) -> Peaks | None:
     Returns:
         None for a device that is not in the table, or for a part of one (MIG): never a similar one.
     """
-    return None if device is None else _rows().get(_normalised(device))
+    return None if device is None else _rows().get(normalised(device))
 
 
-def _normalised(device: str) -> str:
+def normalised(device: str) -> str:
+    """A device's name without what does not matter in it; rows of devices are looked up by it."""
     name = re.sub(r"\((r|tm)\)|[®™]", "", device, flags=re.I)
     name = re.sub(r"[\s_-]+", " ", name).strip()
     name = _VIRTUAL.sub("", name)
@@ -57,4 +58,4 @@ def _rows() -> dict[str, Peaks]:
     rows = csv.DictReader(text.splitlines())
     cleaned = ({key: value or None for key, value in row.items()} for row in rows)
     found = (msgspec.convert(row, Peaks, strict=False) for row in cleaned)
-    return {_normalised(row.device): row for row in found}
+    return {normalised(row.device): row for row in found}

@@ -30,7 +30,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     """Why it is ``cannot_tell``."""
     difference: float
-    """median of B less median of A"""
+    """median of B less median of A, unless another estimate was given"""
     low: float | None
     """interval of the difference; None: cannot tell"""
     high: float | None
@@ -38,22 +38,25 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Least difference that samples of this size and spread would have shown; None: cannot tell."""
 
 
-def compare(a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = CONFIDENCE) -> Comparison:
+def compare(
+    a: npt.ArrayLike, b: npt.ArrayLike, confidence: float = CONFIDENCE, estimate: float | None = None
+) -> Comparison:
     """Compare two samples of times.
 
     Args:
         a: at least one finite value; taken to be independent of each other.
         b: the same, of what is compared with ``a``.
         confidence: probability that the interval holds the true shift.
+        estimate: what to tell as the difference; None: that of the medians.
     Returns:
-        Where the difference of the medians lies outside the interval of the test (samples of very different shape),
+        Where the difference that is told lies outside the interval of the test (samples of very different shape),
         the interval is widened to hold it, which can only turn a verdict into ``no_difference_shown``.
     Raises:
         ValueError: a sample is empty or holds something that is not finite.
     Source: J. L. Hodges, E. L. Lehmann, "Estimates of location based on rank tests", 1963.
     """
     before, after = checked(a), checked(b)
-    difference = float(np.median(after) - np.median(before))
+    difference = float(np.median(after) - np.median(before)) if estimate is None else estimate
     rank = _critical_rank(min(len(before), _MOST_VALUES), min(len(after), _MOST_VALUES), confidence)
     if rank is None:
         return Comparison(
