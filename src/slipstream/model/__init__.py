@@ -24,6 +24,7 @@ from slipstream.model.difference import (
     Difference,
     Effect,
     LineDifference,
+    OpAlone,
     OpDifference,
     PartDifference,
     Verdict,
