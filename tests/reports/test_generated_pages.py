@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from slipstream.store import DECLARED
+from slipstream.store import DECLARED, METRICS
 
 TOOL = Path(__file__).parents[2] / "tools" / "docs.py"
 
@@ -46,6 +46,16 @@ def test_every_table_and_column_has_its_line(docs: ModuleType) -> None:
         assert f"### {table.name}\n\n{table.meaning}" in text
         for column in table.columns:
             assert f"| `{column.name}` |" in text
+
+
+def test_every_metric_has_its_definition_unit_and_source(docs: ModuleType) -> None:
+    text = docs.metrics()
+    for metric in METRICS:
+        assert f"## {metric.name}\n\n{metric.meaning}\n\n**Definition.** {metric.definition}" in text
+        assert metric.source in text
+        assert all(
+            column.unit for column in metric.columns if column.name.endswith(("_ns", "_bytes", "_gbps", "_tflops"))
+        )
 
 
 def test_the_schema_is_json_of_both_kinds(docs: ModuleType) -> None:

@@ -3,6 +3,7 @@
 from slipstream.store.column import Column, Kind, Table
 from slipstream.store.derived import DERIVED
 from slipstream.store.measured import MEASURED
+from slipstream.store.metrics import METRICS, Metric
 from slipstream.store.recorded import RECORDED
 from slipstream.store.report import Report
 from slipstream.store.run_folder import LINES, RunFolder, RunInfo
@@ -17,10 +18,12 @@ __all__ = [
     "DERIVED",
     "LINES",
     "MEASURED",
+    "METRICS",
     "RECORDED",
     "Builder",
     "Column",
     "Kind",
+    "Metric",
     "Report",
     "RunFolder",
     "RunInfo",

@@ -21,7 +21,8 @@ MEMORY_TIMELINE = Metric(
     definition=(
         "allocated_bytes is the allocator's own total where it was recorded. Else it is the running sum of the "
         "changes from the start of the recording: what was allocated before is not in it, and it may fall below 0. "
-        "The op is the innermost one around the change on its thread."
+        "The op is the innermost one around the change on its thread, but for aten::empty and its like that allocate "
+        "for the op around them."
     ),
     source="Memory rows of torch.profiler (profile_memory).",
     columns=(
@@ -32,7 +33,7 @@ MEMORY_TIMELINE = Metric(
         column("allocated_bytes", pl.Int64, "in use after it", "bytes"),
         column("reserved_bytes", pl.Int64, "held by the allocator after it", "bytes", "not told"),
         column("relative", pl.Boolean, "true where in use counts from the start of the recording"),
-        column("op", TEXT, "innermost op around it", missing="outside every op"),
+        column("op", TEXT, "op around it that needed it", missing="outside every op"),
         column("phase", TEXT, "phase of training", missing="in none, or not known"),
         column("step", pl.Int64, "number of the step", missing="outside every step"),
         column("freed_ns", pl.Int64, "when what it allocated was released", "ns", "a release, not seen, or no address"),
@@ -48,8 +49,9 @@ MEMORY_PEAK = Metric(
         "at that moment is what had been allocated and not yet released, matched by address. A recording cannot tell "
         "a gradient from an activation: the phase during which something was allocated is what is known, and called "
         "so (allocated in forward: mostly activations; in backward: gradients and temporaries; in optimizer: its "
-        "state). What was there before the recording began (mostly parameters) is a row of its own; the rows add up "
-        "to the peak."
+        "state). What was there before the recording began (mostly parameters) is a row of its own, so that the rows "
+        "add up to the peak; where in use counts from the start of the recording, that row is what was released of it, "
+        "below 0."
     ),
     source="memory_timeline.",
     columns=(
@@ -58,7 +60,7 @@ MEMORY_PEAK = Metric(
         column("peak_bytes", pl.Int64, "in use at the peak", "bytes"),
         column("origin", TEXT, "recording, or before_recording"),
         column("phase", TEXT, "phase in which it was allocated", missing="in none, or not known"),
-        column("op", TEXT, "innermost op that allocated it", missing="outside every op, or not known"),
+        column("op", TEXT, "op that needed it", missing="outside every op, or not known"),
         column("count", pl.Int64, "allocations", missing="before the recording"),
         column("live_bytes", pl.Int64, "in use at the peak", "bytes"),
         column("share", pl.Float64, "of the peak", missing="the peak is not above 0"),
