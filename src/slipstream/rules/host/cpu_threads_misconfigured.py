@@ -58,7 +58,7 @@ class CpuThreadsMisconfigured(Rule):
         """Compare threads with cores."""
         scope = scope_of(tables)
         switches = switches_of(tables)
-        threads, cores = _number(switches.get("torch_threads")), _cores(switches)
+        threads, cores = number_of(switches.get("torch_threads")), cores_of(switches)
         if threads is None or cores is None:
             raise NotEnoughData("the number of threads or of cores could not be read when this was recorded")
         processes = tables.source.world_size or 1
@@ -69,7 +69,7 @@ class CpuThreadsMisconfigured(Rule):
                     "with fewer shows"
                 )
             ]
-        by_hand = next((name for name in SET_BY_HAND if _number(switches.get(name)) == threads), None)
+        by_hand = next((name for name in SET_BY_HAND if number_of(switches.get(name)) == threads), None)
         usable = max(1, (cores if by_hand else cores // 2) // processes)
         if scope.on_device or threads >= usable:
             return []
@@ -102,13 +102,14 @@ class CpuThreadsMisconfigured(Rule):
         )
 
 
-def _number(text: str | None) -> int | None:
+def number_of(text: str | None) -> int | None:
+    """A switch that holds a count, or None."""
     return int(text) if text is not None and text.strip().isdigit() else None
 
 
-def _cores(switches: dict[str, str | None]) -> int | None:
+def cores_of(switches: dict[str, str | None]) -> int | None:
     """Cores that the process may use: by affinity, or fewer by a quota on CPU time."""
-    allowed = _number(switches.get("allowed_cores"))
+    allowed = number_of(switches.get("allowed_cores"))
     try:
         quota = float(switches.get("cpu_quota_cores") or "nan")
     except ValueError:
