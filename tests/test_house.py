@@ -46,7 +46,7 @@ def test_every_named_treatment_exists(rule) -> None:
 
 
 def test_what_the_package_offers() -> None:
-    assert set(slipstream.__all__) == {"__version__", "diagnose", "load"}
+    assert set(slipstream.__all__) == {"__version__", "diagnose", "diff", "load"}
     assert all(hasattr(slipstream, name) for name in slipstream.__all__)
 
 

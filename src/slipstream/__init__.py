@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from slipstream._version import __version__
 
 if TYPE_CHECKING:
-    from slipstream.api import diagnose, load
+    from slipstream.api import diagnose, diff, load
 
-_LAZY = {"diagnose": "slipstream.api", "load": "slipstream.api"}
+_LAZY = {"diagnose": "slipstream.api", "diff": "slipstream.api", "load": "slipstream.api"}
 
-__all__ = ["__version__", "diagnose", "load"]
+__all__ = ["__version__", "diagnose", "diff", "load"]
 
 
 def __getattr__(name: str) -> Any:

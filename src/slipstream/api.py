@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+from slipstream.analysis import tables_of
+from slipstream.analysis.diff import difference
 from slipstream.ingest import locate, read
+from slipstream.model import BadInput, Difference, NotEnoughData
 from slipstream.rules.diagnosis import diagnose
 from slipstream.store import Trace
 
-__all__ = ["diagnose", "load"]
+__all__ = ["diagnose", "diff", "load"]
 
 
 def load(path: str | Path) -> Trace | list[Trace]:
@@ -21,3 +24,18 @@ def load(path: str | Path) -> Trace | list[Trace]:
     """
     traces = [read(recording) for recording in locate(path)]
     return traces[0] if len(traces) == 1 else traces
+
+
+def diff(a: Trace, b: Trace) -> Difference:
+    """Say what changed from one recording to another.
+
+    Args:
+        a: one rank's recording: what was.
+        b: the other one: what is.
+    Raises:
+        BadInput: nothing in one of them takes time.
+    """
+    try:
+        return difference(tables_of(a), tables_of(b))
+    except NotEnoughData as reason:
+        raise BadInput(str(reason)) from reason

@@ -13,6 +13,7 @@ OPTIONS = {
     "slipstream": {"--version"},
     "analyze": {"PATH", "--format", "--output", "-o", "--fail-on", "--redact"},
     "demo": {"[ARGS]...", "--output", "-o", "--format"},
+    "diff": {"A", "B", "--format", "--output", "-o"},
     "doctor": {"--format"},
     "query": {"PATH", "SQL", "--format", "--output", "-o"},
     "rules": {"[CODE]", "--format"},

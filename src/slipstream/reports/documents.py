@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from slipstream.model import Difference
 from slipstream.store import Report
 
 Value = str | int | float | bool | None
@@ -48,6 +49,9 @@ class Renderer(Protocol):
 
     def diagnosis(self, reports: Sequence[Report], style: Style) -> str:
         """One report, or one per rank, as text that ends with a line break."""
+
+    def difference(self, document: Difference, style: Style) -> str:
+        """A comparison as text that ends with a line break."""
 
     def rows(self, rows: Rows, style: Style) -> str:
         """A table as text that ends with a line break."""

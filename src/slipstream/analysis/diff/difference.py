@@ -44,7 +44,7 @@ def difference(a: Tables, b: Tables) -> Difference:
         NotEnoughData: nothing in one of them takes time.
     """
     sides = _side(a), _side(b)
-    refusals = [side.refusal for side in sides if side.refusal is not None]
+    refusals = [f"{name}: {side.refusal}" for name, side in zip("AB", sides, strict=True) if side.refusal is not None]
     parts: tuple[PartDifference, ...] = ()
     ops: tuple[OpDifference, ...] = ()
     levels = None

@@ -19,7 +19,7 @@ def notes(
         levels: ways in which ops were matched; None: they were not.
         refusals: why it is not known what time went to.
     """
-    found = [f"only the steps are compared: {refusal}" for refusal in dict.fromkeys(refusals)]
+    found = [f"only the steps are compared. {refusal}" for refusal in refusals]
     found += _devices(*tables)
     for name, mine, own in zip("AB", tables, steps, strict=True):
         found += _steps(name, mine, own)

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from slipstream.model import BadInput
+from slipstream.model import BadInput, Difference
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.store import Report
 
@@ -13,6 +13,11 @@ _ONE_TABLE = "csv holds one table and nothing else: choose text, json or markdow
 
 def diagnosis(reports: Sequence[Report], style: Style) -> str:
     """A diagnosis is not one table."""
+    raise BadInput(_ONE_TABLE)
+
+
+def difference(document: Difference, style: Style) -> str:
+    """A comparison is not one table."""
     raise BadInput(_ONE_TABLE)
 
 

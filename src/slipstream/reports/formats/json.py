@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from slipstream.model import FORMAT_VERSION, RanksDiagnosis
+from slipstream.model import FORMAT_VERSION, Difference, RanksDiagnosis
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.store import Report
 
@@ -13,6 +13,11 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
     """One diagnosis, or ``kind: "ranks"`` for several."""
     documents = tuple(report.diagnosis for report in reports)
     return _text(documents[0] if len(documents) == 1 else RanksDiagnosis(ranks=documents))
+
+
+def difference(document: Difference, style: Style) -> str:
+    """The document, ``kind: "diff"``."""
+    return _text(document)
 
 
 def rows(rows: Rows, style: Style) -> str:

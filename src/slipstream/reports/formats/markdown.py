@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from slipstream.model import Hot
+from slipstream.model import Difference, Hot
+from slipstream.reports import changes
 from slipstream.reports.account import (
     FINDINGS,
     breakdown,
@@ -92,6 +93,27 @@ def _hot(title: str, hot: Sequence[Hot]) -> list[str]:
         name, where = _code(short_name(row.name)), _plain(place(row.location, brief=True))
         lines.append(f"| {name} | {row.count:,} | {duration(row.self_ns)} | {percent(row.share)} | {where} |")
     return ["\n".join(lines)]
+
+
+def difference(document: Difference, style: Style) -> str:
+    """The same sections as on the terminal."""
+    blocks = ["# slipstream diff: B against A"]
+    blocks.append(_list(_plain(" · ".join(changes.side(*one))) for one in (("A", document.a), ("B", document.b))))
+    blocks.append(f"**{_plain(' '.join(filter(None, (changes.headline(document), changes.largest(document)))))}**")
+    if document.parts:
+        tables = {
+            "Where the difference comes from, per step": changes.parts(document),
+            "Ops that changed most, per step": changes.ops(document),
+            "Greatest single changes": changes.lines(document),
+        }
+        blocks += [f"## {title}\n\n{rows(table, style).rstrip()}" for title, table in tables.items() if table.rows]
+    listed = {
+        "Other kernels for the same op": changes.kernels(document) if document.parts else [],
+        "Ops that one recording alone has": changes.alone(document),
+        "What limits this comparison": document.notes,
+    }
+    blocks += [f"## {title}\n\n{_list(map(_plain, lines))}" for title, lines in listed.items() if lines]
+    return "\n\n".join(blocks) + "\n"
 
 
 def rows(rows: Rows, style: Style) -> str:

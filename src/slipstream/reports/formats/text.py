@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slipstream.model import Dismissal, Hot
+from slipstream.model import Difference, Dismissal, Hot
+from slipstream.reports import changes
 from slipstream.reports.account import (
     FINDINGS,
     breakdown,
@@ -180,6 +181,40 @@ def _quality(console: Console, report: Report) -> None:
     _heading(console, f"Data quality: grade {integrity.grade}, {GRADE[integrity.grade]}")
     for line in issue_lines(integrity):
         console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def difference(document: Difference, style: Style) -> str:
+    """Both recordings, what became of the step, and where the difference comes from."""
+    console = _console(style)
+    console.print(Text("slipstream diff, B against A", style="bold"))
+    for name, compared in (("A", document.a), ("B", document.b)):
+        for number, line in enumerate(_packed(changes.side(name, compared), console.width - 3)):
+            console.print(Text(line if not number else f"   {line}", style="dim"), soft_wrap=True)
+    console.print()
+    console.print(Text(" ".join(filter(None, (changes.headline(document), changes.largest(document)))), style="bold"))
+    if document.parts:
+        _table(console, "Where the difference comes from, per step", changes.parts(document))
+        _table(console, "Ops that changed most, per step", changes.ops(document))
+        _listed(console, "Other kernels for the same op", changes.kernels(document))
+        _table(console, "Greatest single changes", changes.lines(document))
+    _listed(console, "Ops that one recording alone has", changes.alone(document))
+    _listed(console, "What limits this comparison", document.notes)
+    return _text(console)
+
+
+def _table(console: Console, title: str, rows: Rows) -> None:
+    if rows.rows:
+        _heading(console, title)
+        console.print(Padding(_grid(rows, len(rows.rows)), (0, 0, 0, 2)))
+        if rows.note:
+            _note(console, rows.note)
+
+
+def _listed(console: Console, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        _heading(console, title)
+        for line in lines:
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def rows(rows: Rows, style: Style) -> str:
