@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from slipstream.stats.median import checked
 
@@ -120,6 +119,8 @@ def _chance(before: int, after: int, pairs: int) -> float:
 
     The test itself is asked, for samples without ties made to have just that many such pairs.
     """
+    from scipy import stats  # takes a second to import, which commands that compare nothing need not wait for
+
     above, rest = divmod(pairs, before)
     a = np.arange(1.0, before + 1)
     steps = np.arange(after) / (after + 1)

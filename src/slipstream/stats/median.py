@@ -3,7 +3,6 @@
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 _RESAMPLES = 2_000
 _SEED = 20_240_901
@@ -36,6 +35,8 @@ def median_spread(values: npt.ArrayLike, confidence: float = 0.95) -> Spread:
     median = float(np.median(sample))
     if len(sample) < 2:
         return Spread(median=median, low=None, high=None, count=len(sample))
+    from scipy import stats  # takes a second to import
+
     result = stats.bootstrap(
         (sample,),
         np.median,
