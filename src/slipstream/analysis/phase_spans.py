@@ -112,10 +112,14 @@ def _called(tables: Tables) -> Painted:
 
 def _modules(tables: Tables) -> Painted:
     """The outermost modules that ran on the main thread."""
-    rows = _python_rows(tables, r"^nn\.Module: ").filter(pl.col("thread") == tables.row("window")["main_thread"])
+    rows = _python_rows(tables, r"^nn\.Module: ").filter(_on_main(tables))
     start = rows["ts_ns"].to_numpy()
     depth = nest(rows["thread"].to_numpy(), start, start + rows["dur_ns"].to_numpy()).depth
     return _spans(rows.filter(pl.Series(depth == 0)), "forward", "module")
+
+
+def _on_main(tables: Tables) -> pl.Expr:
+    return pl.col("thread").eq_missing(pl.lit(tables.row("window")["main_thread"], pl.Int32))
 
 
 def _python_rows(tables: Tables, pattern: str) -> pl.DataFrame:
@@ -130,7 +134,7 @@ def _by_ops(tables: Tables, known: Painted) -> list[Painted]:
     nesting = nesting_of(tables.trace, "ops")
     backward = is_backward(ops)
     inside = _inside(backward, nesting.parent, nesting.depth)
-    on_main = (ops["thread"] == tables.row("window")["main_thread"]).fill_null(False).to_numpy()
+    on_main = ops.select(_on_main(tables)).to_series().to_numpy()
     forward = ops["sequence"].is_not_null().to_numpy() & on_main & ~inside
     start = ops["ts_ns"].to_numpy()
     place = np.flatnonzero(backward | forward)
