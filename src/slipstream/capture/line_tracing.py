@@ -83,7 +83,7 @@ class SetTraceTracer(LineTracer):
         code = frame.f_code
         if not self.user_code.owns(code.co_filename):
             return None
-        if code.co_flags & _RESUMABLE:
+        if code.co_flags & _RESUMABLE and frame.f_lineno != code.co_firstlineno:
             self.note(code, frame.f_lineno)  # it goes on in the middle of a line that is not told again
         return self._local
 

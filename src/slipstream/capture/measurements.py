@@ -50,15 +50,16 @@ class Measurements:
             "gc_pauses": Rows(PAUSE_COLUMNS),
         }
         self.places: list[Place] = []
-        self._index: dict[Place, int] = {}
+        self._index: dict[tuple[int, int], int] = {}
 
     def place(self, place: Place | None) -> int | None:
         """Index of a place."""
         if place is None:
             return None
-        index = self._index.get(place)
+        key = id(place[0]), place[1]  # code objects hash all of their instructions; those in the list stay alive
+        index = self._index.get(key)
         if index is None:
-            index = self._index[place] = len(self.places)
+            index = self._index[key] = len(self.places)
             self.places.append(place)
         return index
 

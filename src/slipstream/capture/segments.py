@@ -36,6 +36,8 @@ class Segment:
 
 def joined(segments: Sequence[Segment]) -> Segment:
     """One segment that spans all and holds their sums."""
+    if len(segments) == 1:
+        return segments[0]
     whole = Segment(segments[0].start_ns)
     whole.end_ns = segments[-1].end_ns
     whole.place = segments[-1].place
