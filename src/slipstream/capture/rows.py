@@ -1,7 +1,10 @@
 """Columns that grow during a job of any length without growing without bound."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 CAPACITY = 100_000
 """Rows of one table that are held; 100,000 steps are some 15 MB."""
@@ -22,8 +25,8 @@ class Rows:
     """
 
     def __init__(self, names: Sequence[str], capacity: int = CAPACITY) -> None:
-        self._names = tuple(names)
-        self._columns = [array("q") for _ in names]
+        self.names = tuple(names)
+        self._cells = array("q")  # row after row: one call per row is what it costs
         self._kept = array("b")
         self._capacity = capacity
         self._seen = 0
@@ -33,13 +36,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def append(self, values: Iterable[int | None], keep: bool = False) -> None:
+    def append(self, values: Sequence[int | None], keep: bool = False) -> None:
         """Add a row; ``keep`` holds it whatever happens."""
         self._seen += 1
         if not keep and self._seen % self.every:
             return
-        for column, value in zip(self._columns, values, strict=True):
-            column.append(NULL if value is None else value)
+        self._cells.extend([NULL if value is None else value for value in values])
         self._kept.append(keep)
         if len(self._kept) >= self._capacity:
             self._thin()
@@ -48,22 +50,17 @@ class Rows:
         """Take the last row back; it must have been held."""
         self._seen -= 1
         self._kept.pop()
-        for column in self._columns:
-            column.pop()
+        del self._cells[-len(self.names) :]
 
     def _thin(self) -> None:
         self.every *= 2
-        nth = 0
-        chosen = []
-        for place, keep in enumerate(self._kept):
-            nth += not keep
-            if keep or nth % 2 == 0:
-                chosen.append(place)
-        self._columns = [array("q", [column[place] for place in chosen]) for column in self._columns]
-        self._kept = array("b", [self._kept[place] for place in chosen])
+        kept = np.array(self._kept, dtype=np.bool_)
+        chosen = kept | (np.cumsum(~kept) % 2 == 0)
+        self._cells = array("q", self.cells()[chosen].tobytes())
+        self._kept = array("b", kept[chosen].astype(np.int8).tobytes())
         # Rows that are always kept must not make each further one thin again.
-        self._capacity = max(self._capacity, 2 * len(chosen))
+        self._capacity = max(self._capacity, 2 * len(self._kept))
 
-    def columns(self) -> dict[str, "array[int]"]:
-        """The rows held, by column; ``NULL`` stands for missing values."""
-        return dict(zip(self._names, self._columns, strict=True))
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The rows held, as an array of rows and columns; ``NULL`` stands for missing values."""
+        return np.array(self._cells, dtype=np.int64).reshape(-1, len(self.names))

@@ -48,8 +48,7 @@ class Writer:
         """
         place_table = self._places(places)
         for name, table_rows in rows.items():
-            columns = {key: np.asarray(column, dtype=np.int64) for key, column in table_rows.columns().items()}
-            frame = pl.DataFrame(columns).with_columns(
+            frame = pl.DataFrame(table_rows.cells(), schema=dict.fromkeys(table_rows.names, pl.Int64)).with_columns(
                 pl.when(pl.all() == NULL).then(None).otherwise(pl.all()).name.keep()
             )
             frame = frame.with_columns(start_ns=pl.col("start_ns") + epoch_offset_ns)
