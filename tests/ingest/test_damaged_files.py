@@ -226,3 +226,18 @@ def test_any_layout_and_objects_in_lists(kineto, monkeypatch, separators, indent
     trace = kineto.read(json.dumps({"traceEvents": events, "after": nested}, separators=separators, indent=indent))
     assert trace.ops.select("event", "name", "external_id").rows() == [(n, f"op::{n}", n) for n in range(50)]
     assert trace.integrity.issues == ()
+
+
+def test_an_element_too_long_to_be_one_is_given_up(kineto, monkeypatch, issues):
+    monkeypatch.setattr("slipstream.ingest.elements.BATCH_BYTES", 500)
+    monkeypatch.setattr("slipstream.ingest.elements.STUCK_BYTES", 5000)
+    monkeypatch.setattr("slipstream.ingest.decompression.PIECE_BYTES", 300)
+    endless = kineto.op("endless", **{"list": [1] * 20_000})
+    trace = kineto.read([kineto.op("before"), endless, kineto.op("after"), kineto.op("last")])
+    assert trace.ops["name"].to_list() == ["before", "after", "last"]
+    assert issues(trace) == {"unreadable_elements": 1}
+
+
+def test_a_list_of_anything_else_is_no_trace(kineto):
+    with pytest.raises(NotATrace):
+        kineto.read(json.dumps(list(range(100_000))))

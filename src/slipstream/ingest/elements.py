@@ -21,7 +21,9 @@ BATCH_BYTES = 128 * 1024
 """Elements of one batch are gone through several times; of this size they stay in the processor's cache."""
 LEARN_BYTES = 1024 * 1024
 STUCK_BYTES = 64 * 1024 * 1024
-"""Where the learnt separator does not occur in that many bytes, any separator will do."""
+"""Where the learnt separator does not occur in that many bytes, any will do; without one, they are dropped."""
+LONGEST_SEPARATOR = 256
+LONGEST_HEADER = 256 * 1024 * 1024
 LONGEST_TAIL = 64 * 1024 * 1024
 JOINED_PARTS = 64
 TRIED_PARTS = 4
@@ -84,6 +86,8 @@ class Document:
         """Elements that could not be read, other than the one at a cut."""
         self._all_known = True
         """Whether all phases and categories so far are well-known words."""
+        self._skipping = False
+        """Whether the middle of an element lies ahead whose beginning was dropped for its size."""
         self._unfinished = b""
         """End of a batch that was cut inside an element: it belongs to the next one."""
         self.start = b""
@@ -95,28 +99,38 @@ class Document:
         if not self.found_array:
             return
         separator: bytes | None = None
-        at_end = False
-        while not at_end:
-            piece = self._next()
-            at_end = piece is None
-            buffer += piece or b""
-            if not at_end and len(buffer) < BATCH_BYTES:
+        while (piece := self._next()) is not None:
+            buffer = self._after_skipped(buffer + piece)
+            if len(buffer) < BATCH_BYTES:
                 continue
             separator = separator or _learn(buffer)
             at = 0
-            while not self.closed:
-                end, following = (len(buffer), len(buffer)) if at_end else _boundary(buffer, at, separator)
-                if end == at:
-                    break
-                text = self._unfinished + buffer[at:end]
-                at = following
+            while not self.closed and (boundary := _boundary(buffer, at, separator)):
+                text = self._unfinished + buffer[at : boundary[0]]
+                at = boundary[1]
                 self._unfinished = b""
-                if text.strip():
-                    yield from self._batch(text, at_end)
+                yield from self._batch(text, at_end=False)
             buffer = buffer[at:]
             if self.closed:
-                self._finish(b"," + buffer if buffer else b"")
+                self._finish(b"," + buffer)
                 return
+            if len(buffer) > STUCK_BYTES:
+                self._drop(buffer, cut_by_end=False)
+                self._skipping = True
+        text = self._unfinished + (b"" if self._skipping else buffer)
+        if text.strip():
+            yield from self._batch(text, at_end=True)
+        self._finish(b"")
+
+    def _after_skipped(self, buffer: bytes) -> bytes:
+        """The text without the rest of an element that was given up for its size."""
+        if not self._skipping:
+            return buffer
+        match = _SEPARATOR.search(buffer)
+        if match is None:
+            return buffer[-LONGEST_SEPARATOR:]
+        self._skipping = False
+        return buffer[match.end() - 1 :]
 
     def _next(self) -> bytes | None:
         piece = next(self._pieces, None)
@@ -128,7 +142,7 @@ class Document:
         """Read up to the array of elements; what was read beyond is returned."""
         buffer = b""
         at = depth = 0
-        while (piece := self._next()) is not None:
+        while len(buffer) < LONGEST_HEADER and (piece := self._next()) is not None:
             buffer += piece
             if not self.start:
                 buffer = buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -254,14 +268,21 @@ class Document:
             for code in fixed[1]:
                 note_repair(code, self._ledger)
             raws = [fixed[0]]
-        return [self._typed(raw) for raw in raws]
+        odd = sum(not raw.startswith((b"{", b"null")) for raw in raws)
+        self._note_odd(odd)
+        return [self._typed(raw) if raw.startswith(b"{") else b"{}" for raw in raws]
+
+    def _note_odd(self, count: int) -> None:
+        self._ledger.note(
+            "odd_values",
+            count,
+            lambda total: f"{plural(total, 'element')} with values of an impossible type: left out.",
+        )
 
     def _typed(self, raw: bytes) -> bytes:
         """An element without those of its values that have no possible type."""
         if _decodes(_EVENT, raw):
             return raw
-        if raw == b"null":
-            return b"{}"
         fixed = repaired(raw)
         if fixed is not None and fixed[1]:
             for code in fixed[1]:
@@ -273,9 +294,7 @@ class Document:
             values = _OBJECT.decode(raw)
         except _BROKEN:
             values = {}
-        self._ledger.note(
-            "odd_values", 1, lambda count: f"{plural(count, 'element')} with values of an impossible type: left out."
-        )
+        self._note_odd(1)
         kept = {key: value for key, value in values.items() if key in _FIELDS and _decodes(_FIELDS[key], value)}
         return msgspec.json.encode(kept)
 
@@ -353,16 +372,18 @@ def _end_of_array(text: bytes) -> int | None:
     return None
 
 
-def _boundary(text: bytes, start: int, separator: bytes) -> tuple[int, int]:
-    """Where to end a batch that begins at ``start``, and where the next one begins; ``start`` twice: read on first."""
+def _boundary(text: bytes, start: int, separator: bytes) -> tuple[int, int] | None:
+    """Where to end a batch that begins at ``start``, and where the next one begins; None: read on first."""
     at = text.find(b"}" + separator + b"{", start + BATCH_BYTES)
+    if at < 0 and len(text) - start > STUCK_BYTES:
+        at = text.rfind(b"}" + separator + b"{", start)
     if at >= 0:
         return at + 1, at + 1 + len(separator)
     if len(text) - start > STUCK_BYTES:
         matches = list(_SEPARATOR.finditer(text, len(text) - LEARN_BYTES))
         if matches:
             return matches[-1].start() + 1, matches[-1].end() - 1
-    return start, start
+    return None
 
 
 def _parts(text: bytes) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan(?:\([^)]*\))?)(?=\s*[,}\]])
 _WORD = re.compile(r"(true|false|null)(?=\s*[,}\]])")
 _SPACE = re.compile(r"\s*")
 _GOOD_ESCAPES = re.compile(r'(?:[^\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*', re.DOTALL)
-_PATH_ESCAPE = re.compile(r"(?<!\\)\\[bfnrtu](?=[\w\\.]*[^\"]*\.py\b)")
+_SINGLE_BACKSLASH = re.compile(r"(?<!\\)\\[bfnrtu]")
 _ESCAPE = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -32,7 +32,6 @@ _ANOTHER_ELEMENT = re.compile(r'"ph"\s*:')
 _DEPTH = 64
 LONGEST_ELEMENT = 1 << 18
 """Broken elements of more bytes than this are dropped: none so long was ever seen, and trying takes time."""
-_LONGEST_PATH = 1 << 12
 
 ILLEGAL_ESCAPES = "illegal_escapes"
 INVALID_UTF8 = "invalid_utf8"
@@ -172,7 +171,7 @@ class _Reader:
         if "\\" not in raw:
             return raw
         good = _GOOD_ESCAPES.fullmatch(raw)
-        if good is None or (len(raw) < _LONGEST_PATH and _PATH_ESCAPE.search(raw)):
+        if good is None or _SINGLE_BACKSLASH.search(raw, 0, max(0, raw.rfind(".py"))):
             # A path written as it is: every backslash is meant literally, save one before a quote.
             self.repairs.add(ILLEGAL_ESCAPES)
             return raw.replace('\\"', '"')
