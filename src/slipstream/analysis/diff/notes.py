@@ -60,7 +60,7 @@ def _matching(tables: tuple[Tables, Tables], levels: Levels) -> list[str]:
         who = "neither recording has" if not any(shapes) else f"{'B' if shapes[0] else 'A'} has no"
         found.append(f"{who} shapes (record_shapes=True): ops are matched by name alone")
     if not levels.modules:
-        python = [bool(one["python"].height) for one in tables]
-        who = "neither recording tells" if not any(python) else "not both recordings tell"
+        told = [one.has("op_modules") for one in tables]
+        who = "neither recording tells" if not any(told) else f"{'B' if told[0] else 'A'} does not tell"
         found.append(f"{who} modules (with_stack=True, with_modules=True): ops are matched without them")
     return found

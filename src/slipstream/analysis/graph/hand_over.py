@@ -13,7 +13,7 @@ import polars as pl
 from slipstream.analysis.forward_ops import forward_of, is_backward
 from slipstream.analysis.graph.edges import FORWARD, HAND_OVER, Found, found
 from slipstream.analysis.graph.host_time import HostTime
-from slipstream.analysis.graph.nodes import GAP, Longs
+from slipstream.analysis.graph.nodes import GAP, RUNTIME, Longs
 from slipstream.analysis.graph.waits import Waits
 from slipstream.store import Tables
 
@@ -48,7 +48,7 @@ def partners(ops: pl.DataFrame, forward: Longs, host: HostTime, main: int | None
     if main is not None:
         told |= {
             int(other): main
-            for other in np.unique(threads)
+            for other in np.unique(host.thread[host.kind == RUNTIME])
             if other not in told and other != main and _in_gaps(host, main, int(other))
         }
     return sorted((asking, other) for other, asking in told.items())
