@@ -188,3 +188,19 @@ def test_signals_to_the_launcher_reach_the_job_once(tmp_path: Path, number: sign
     stdout, _ = launcher.communicate(timeout=60)
     assert stdout == "1\n"
     assert launcher.returncode == -number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+def test_the_job_does_not_outlive_a_killed_launcher(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-c", DRIVER, str(job), str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        pid = int(launcher.stdout.readline())
+        launcher.kill()
+        # The pipe closes once nobody holds its other end: neither the launcher nor the job.
+        assert launcher.stdout.read() == ""
+    # At most a dead process that nobody has waited for is left, and that has no command line.
+    proc = Path(f"/proc/{pid}/cmdline")
+    assert not proc.exists() or not proc.read_bytes()

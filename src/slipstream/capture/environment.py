@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from slipstream.capture.job import JOB_VARIABLE, JobSpec
+from slipstream.capture.job import JOB_VARIABLE, LAUNCHER_VARIABLE, JobSpec
 
 HOOK_FOLDER = Path(__file__).with_name("hook")
 
@@ -49,5 +49,6 @@ def job_environment(environ: Mapping[str, str], job_file: Path) -> dict[str, str
     behind = environ.get("PYTHONPATH")
     found["PYTHONPATH"] = os.pathsep.join([str(HOOK_FOLDER), *([behind] if behind else [])])
     found[JOB_VARIABLE] = str(job_file)
+    found[LAUNCHER_VARIABLE] = str(os.getpid())
     found.setdefault("KINETO_LOG_LEVEL", _QUIET_KINETO)
     return found

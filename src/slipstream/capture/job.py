@@ -6,6 +6,8 @@ import msgspec
 
 JOB_VARIABLE = "SLIPSTREAM_JOB"
 """Environment variable that leads the start-up hook to the job's file."""
+LAUNCHER_VARIABLE = "SLIPSTREAM_LAUNCHER"
+"""Process id of the launcher: its direct child must not outlive it."""
 STEPS = 6
 """Steps that are recorded unless told otherwise."""
 

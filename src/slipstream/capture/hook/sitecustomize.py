@@ -55,6 +55,16 @@ def _install(job: str) -> None:
         print(f"slipstream: this process is not recorded: {error!r}", file=sys.stderr)
 
 
+def _die_with(launcher: int) -> None:
+    """Have the kernel kill this process should the launcher be killed: nobody could end the job any more."""
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != launcher:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _chain() -> None:
     """Run the sitecustomize that this one hides, if there is one."""
     sys.path[:] = [entry for entry in sys.path if not entry or os.path.abspath(entry) != HERE]  # noqa: PTH100 - see above
@@ -69,6 +79,8 @@ def _chain() -> None:
     spec.loader.exec_module(module)
 
 
+if sys.platform == "linux" and os.environ.get("SLIPSTREAM_LAUNCHER") == str(os.getppid()):
+    _die_with(os.getppid())
 if os.environ.get("SLIPSTREAM_JOB"):
     sys.meta_path.insert(0, _AfterTorch(os.environ["SLIPSTREAM_JOB"]))
 _chain()
