@@ -80,9 +80,25 @@ def test_measured_phases_beat_what_is_inferred_and_calls_beat_ops() -> None:
     )
     assert spans(tables) == [
         ("forward", 1, 10, 30, "module"),
-        ("backward", 1, 35, 40, "ops"),
         ("backward", 1, 40, 70, "call"),
         ("optimizer", 1, 70, 90, "measured"),
+    ]
+
+
+def test_ops_with_a_graph_and_no_backward_after_them_are_no_training() -> None:
+    tables = make_tables(
+        steps=[step(1, 0, 100)],
+        ops=[
+            span("aten::mm", 10, 10, sequence=1, fwd_thread=0),
+            span("MmBackward0", 30, 10, sequence=1, fwd_thread=1),
+            span("aten::accuracy", 60, 10, sequence=2, fwd_thread=0),
+        ],
+        annotations=[span("Optimizer.zero_grad#SGD.zero_grad", 22, 5)],
+    )
+    assert spans(tables) == [
+        ("forward", 1, 10, 20, "ops"),
+        ("zero_grad", 1, 22, 27, "annotation"),
+        ("backward", 1, 30, 40, "ops"),
     ]
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from slipstream.analysis.forward_ops import is_backward
 from slipstream.analysis.nesting import Longs, nest, nesting_of
-from slipstream.analysis.painting import Painted, layer, nothing, paint
+from slipstream.analysis.painting import Painted, layer, paint
 from slipstream.analysis.step_marks import step_at
 from slipstream.model import NotEnoughData
 from slipstream.store import Tables
@@ -111,15 +111,11 @@ def _called(tables: Tables) -> Painted:
 
 
 def _modules(tables: Tables) -> Painted:
-    """The outermost modules that ran on the main thread."""
-    rows = _python_rows(tables, r"^nn\.Module: ").filter(_on_main(tables))
+    """The outermost modules, on whichever thread; what runs inside a backward is hidden by it."""
+    rows = _python_rows(tables, r"^nn\.Module: ").drop_nulls("thread")
     start = rows["ts_ns"].to_numpy()
     depth = nest(rows["thread"].to_numpy(), start, start + rows["dur_ns"].to_numpy()).depth
     return _spans(rows.filter(pl.Series(depth == 0)), "forward", "module")
-
-
-def _on_main(tables: Tables) -> pl.Expr:
-    return pl.col("thread").eq_missing(pl.lit(tables.row("window")["main_thread"], pl.Int32))
 
 
 def _python_rows(tables: Tables, pattern: str) -> pl.DataFrame:
@@ -129,26 +125,60 @@ def _python_rows(tables: Tables, pattern: str) -> pl.DataFrame:
 
 
 def _by_ops(tables: Tables, known: Painted) -> list[Painted]:
-    """Runs of backward ops, and of ops that took part in autograd on the main thread, between known phases."""
+    """Phases that nothing better shows: runs of backward ops, and the runs of ops with a graph that come before one.
+
+    A run ends where a known phase or a step begins, or the other kind of op.
+    """
     ops = tables["ops"]
-    nesting = nesting_of(tables.trace, "ops")
     backward = is_backward(ops)
-    inside = _inside(backward, nesting.parent, nesting.depth)
-    on_main = ops.select(_on_main(tables)).to_series().to_numpy()
-    forward = ops["sequence"].is_not_null().to_numpy() & on_main & ~inside
+    forward = _with_graph(tables, backward)
     start = ops["ts_ns"].to_numpy()
     place = np.flatnonzero(backward | forward)
     place = place[np.argsort(start[place], kind="stable")]
     if not len(place):
-        return [nothing()]
+        return []
     borders = np.unique(np.concatenate([known.start, known.end, tables["steps"]["start_ns"].to_numpy()]))
     segment = np.searchsorted(borders, start[place], side="right")
-    begins = np.flatnonzero(np.append(True, (np.diff(segment) != 0) | (np.diff(backward[place].astype(int)) != 0)))
+    changes = (np.diff(segment) != 0) | (np.diff(backward[place].astype(int)) != 0)
+    begins = np.flatnonzero(np.concatenate([[True], changes]))
     end = np.maximum.reduceat((start + ops["dur_ns"].to_numpy())[place], begins)
-    is_back = backward[place[begins]]
-    labels = np.where(is_back, _label("backward", "ops"), _label("forward", "ops"))
-    runs = start[place[begins]]
-    return [paint(runs[is_back], end[is_back], labels[is_back]), paint(runs[~is_back], end[~is_back], labels[~is_back])]
+    begin, is_back = start[place[begins]], backward[place[begins]]
+    parts = []
+    if not _shown(known, "backward", "call"):
+        parts.append(paint(begin[is_back], end[is_back], _label("backward", "ops")))
+    if not _shown(known, "forward", "annotation"):
+        # Ops with a graph whose backward never comes are no training: evaluation, metrics, inference.
+        ahead = ~is_back & _backward_is_next(layer([known, *parts]), begin)
+        parts.append(paint(begin[ahead], end[ahead], _label("forward", "ops")))
+    return parts
+
+
+def _with_graph(tables: Tables, backward: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Ops that autograd numbered, outside of backward nodes, on the thread that has most of them."""
+    ops = tables["ops"]
+    nesting = nesting_of(tables.trace, "ops")
+    numbered = ops["sequence"].is_not_null().to_numpy() & ~_inside(backward, nesting.parent, nesting.depth)
+    threads = ops.filter(pl.Series(numbered)).drop_nulls("thread").group_by("thread").len()
+    if not threads.height:
+        return numbered
+    best = threads.sort("len", "thread", descending=[True, False])["thread"][0]
+    on_best: npt.NDArray[np.bool_] = (ops["thread"] == best).fill_null(False).to_numpy()
+    return numbered & on_best
+
+
+def _shown(known: Painted, phase: str, basis: str) -> bool:
+    """Whether a source at least that good shows a phase anywhere."""
+    order, phases = np.divmod(known.label, len(PHASES))
+    return bool(((phases == PHASES.index(phase)) & (order <= BASES.index(basis))).any())
+
+
+def _backward_is_next(known: Painted, position: Longs) -> npt.NDArray[np.bool_]:
+    """Whether the first phase that begins after each position is a backward; forward goes on across zero_grad."""
+    phases = known.label % len(PHASES)
+    others = ~np.isin(phases, [PHASES.index("forward"), PHASES.index("zero_grad")])
+    after = np.searchsorted(known.start[others], position, side="right")
+    is_back = np.append(phases[others] == PHASES.index("backward"), False)
+    return np.asarray(is_back[after], bool)
 
 
 def _inside(marked: npt.NDArray[np.bool_], parent: Longs, depth: Longs) -> npt.NDArray[np.bool_]:

@@ -75,10 +75,10 @@ PHASE_SPANS = Metric(
     definition=(
         "What was measured by the capture first, then what ranges of the trace say (Optimizer.step#, "
         "Optimizer.zero_grad#, ranges named forward, backward, optimizer, the loader's), then the call of the "
-        "autograd engine, then ops: backward from the first to the last backward op of a step between two other "
-        "phases, forward the outermost modules on the main thread, else the ops that took part in autograd. Where "
-        "two overlap the better source wins, and of one source optimizer, zero_grad, backward, data, forward in this "
-        "order."
+        "autograd engine, then the outermost modules (forward). Only where none of these shows them do ops: backward "
+        "from the first to the last backward op between two other phases, forward likewise the ops that autograd "
+        "numbered, if a backward follows. Where two overlap the better source wins, and of one source optimizer, "
+        "zero_grad, backward, data, forward in this order."
     ),
     source="torch.profiler's own ranges of optimizers and loaders; nodes of autograd name the thread of their forward.",
     columns=(
