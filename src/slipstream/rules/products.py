@@ -8,6 +8,22 @@ import polars as pl
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm")
 """Ops that compute one product each and call no other of these."""
 
+ELEMENT_BYTES = {
+    "bool": 1,
+    "unsigned char": 1,
+    "signed char": 1,
+    "short": 2,
+    "short int": 2,
+    "c10::Half": 2,
+    "c10::BFloat16": 2,
+    "int": 4,
+    "float": 4,
+    "long": 8,
+    "long int": 8,
+    "double": 8,
+}
+"""Bytes of one element, by the type's name in recordings."""
+
 
 def shapes(input_dims: str | None) -> list[list[int]]:
     """Shapes of an op's inputs, empty lists for scalars; lists of tensors are left out; [] when not recorded."""

@@ -9,28 +9,13 @@ import polars as pl
 from slipstream.analysis.painting import covered, outside, paint
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
 from slipstream.rules.places import PLACE, PlaceCost, by_place
-from slipstream.rules.products import shapes
+from slipstream.rules.products import ELEMENT_BYTES, shapes
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
 from slipstream.rules.window_ops import pace_idle, window_ops
 from slipstream.rules.wording import duration, per_step, percent, size
 from slipstream.store import Tables
 
-BYTES = {
-    "bool": 1,
-    "unsigned char": 1,
-    "signed char": 1,
-    "short": 2,
-    "short int": 2,
-    "c10::Half": 2,
-    "c10::BFloat16": 2,
-    "int": 4,
-    "float": 4,
-    "long": 8,
-    "long int": 8,
-    "double": 8,
-}
-"""Bytes of one element, by the type's name in recordings."""
 CAUSES = ("launch", "host", "preprocessing")
 """Causes of idle time under which a conversion on the host appears."""
 SNIPPET = """\
@@ -140,10 +125,10 @@ def _sizes(types: str, dims: str | None) -> tuple[int, int, str]:
     """Bytes written and read by one ``copy_``, and its types in words; zeros where they are not known."""
     named = msgspec.json.decode(types)
     known = shapes(dims)
-    if len(named) < 2 or not known or named[0] not in BYTES or named[1] not in BYTES:
+    if len(named) < 2 or not known or named[0] not in ELEMENT_BYTES or named[1] not in ELEMENT_BYTES:
         return 0, 1, ""
     elements = int(np.prod(known[0], dtype=np.int64))
-    return elements * BYTES[named[0]], elements * BYTES[named[1]], f"{named[1]} to {named[0]}"
+    return elements * ELEMENT_BYTES[named[0]], elements * ELEMENT_BYTES[named[1]], f"{named[1]} to {named[0]}"
 
 
 def _matched(tables: Tables, uploads: pl.DataFrame, casts: pl.DataFrame) -> pl.DataFrame:
