@@ -28,13 +28,13 @@ def adding_up(times: Longs, whole: int) -> Longs:
     """
     medians = np.median(times, axis=1)
     spread = np.abs(times - medians[:, None]).mean(axis=1)
-    missing = whole - medians.sum()
-    if missing < 0:
-        # No part can give more than it has.
-        spread = np.minimum(spread, medians)
-    if spread.sum() <= 0 or (missing < 0 and spread.sum() < -missing):
-        spread = medians if medians.sum() > 0 else np.ones(len(medians))
-    return rounded(medians + missing * (spread / spread.sum()), whole)
+    missing = float(whole - medians.sum())
+    # Where something is to be taken away, no part can give more than it has: as much as it varies, if that is
+    # enough, else from all that vary, else from all.
+    shares = [spread] if missing >= 0 else [np.minimum(spread, medians), np.where(spread > 0, medians, 0.0)]
+    able = (share for share in (*shares, medians) if share.sum() > 0 and share.sum() >= -missing)
+    share = next(able, np.ones(len(medians)))
+    return rounded(medians + missing * (share / share.sum()), whole)
 
 
 def rounded(parts: Doubles, whole: int) -> Longs:
