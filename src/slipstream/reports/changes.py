@@ -56,7 +56,7 @@ def headline(document: Difference) -> str:
     change = abs(step.difference_ns)
     how = "longer" if step.difference_ns > 0 else "shorter"
     by = f"{duration(change)} ({percent(change / before)}) {how} than" if change else "as long as"
-    interval = "" if step.low_ns is None else f"{step.confidence:.0%} interval {_interval(step)}"
+    interval = "" if step.low_ns is None else f"{percent(step.confidence)} interval {_interval(step)}"
     if step.verdict == "cannot_tell":
         return f"Cannot tell: B's step of {duration(after)} is {by} A's of {duration(before)}, but {step.reason}."
     if not change:

@@ -85,7 +85,7 @@ def _too_few(before: int, after: int, confidence: float) -> str:
     if min(before, after) == 1:
         which = "A and B hold" if before == after else "A holds" if before == 1 else "B holds"
         return f"{which} a single value, which does not tell how much values vary"
-    return f"{before} against {after} values cannot show any difference at {confidence:.0%}"
+    return f"{before} against {after} values cannot show any difference at {confidence * 100:.0f} %"
 
 
 def _limits(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], rank: int) -> tuple[float, float]:

@@ -189,7 +189,8 @@ def difference(document: Difference, style: Style) -> str:
     console.print(Text("slipstream diff, B against A", style="bold"))
     for name, compared in (("A", document.a), ("B", document.b)):
         for number, line in enumerate(_packed(changes.side(name, compared), console.width - 3)):
-            console.print(Text(line if not number else f"   {line}", style="dim"), soft_wrap=True)
+            # A path that is to be copied must not be broken into lines.
+            console.print(Padding(Text(line, style="dim"), (0, 0, 0, 3 if number else 0)), soft_wrap=not number)
     console.print()
     console.print(Text(" ".join(filter(None, (changes.headline(document), changes.largest(document)))), style="bold"))
     if document.parts:
