@@ -232,7 +232,7 @@ def test_an_element_too_long_to_be_one_is_given_up(kineto, monkeypatch, issues):
     monkeypatch.setattr("slipstream.ingest.elements.BATCH_BYTES", 500)
     monkeypatch.setattr("slipstream.ingest.elements.STUCK_BYTES", 5000)
     monkeypatch.setattr("slipstream.ingest.decompression.PIECE_BYTES", 300)
-    endless = kineto.op("endless", **{"list": [1] * 20_000})
+    endless = kineto.op("endless", list=[1] * 20_000)
     trace = kineto.read([kineto.op("before"), endless, kineto.op("after"), kineto.op("last")])
     assert trace.ops["name"].to_list() == ["before", "after", "last"]
     assert issues(trace) == {"unreadable_elements": 1}
