@@ -67,16 +67,21 @@ def harmless(calls: pl.DataFrame, cost_ns: int, noun: str, scope: Scope) -> str 
     """Why calls that wait are not worth changing; None when they are.
 
     Args:
-        calls: rows of ``blocking_costs``, one at least.
+        calls: rows of ``blocking_costs``, one at least; ``call`` is the runtime call where ``name`` is another thing.
         cost_ns: what they cost.
         noun: what they are called.
     """
     if scope.share(cost_ns) >= WORTH_SHARE:
         return None
     place = dominant_place(calls, "dur_ns")
+    by_call = calls.group_by(pl.col("call" if "call" in calls.columns else "name").alias("call")).agg(
+        pl.col("dur_ns").sum()
+    )
+    call = by_call.drop_nulls().sort("dur_ns", "call", descending=[True, False])["call"].head(1).to_list()
     held = (
         f"{per_step(calls.height, scope.steps, noun)} held the host for {duration(int(calls['dur_ns'].sum()))} in all"
-        f"{f', most in {spoken(place)}' if place else ''}"
+        f"{f', mostly in {call[0]}' if call else ''}"
+        f"{f', at {spoken(place)}' if place else ''}"
     )
     if not cost_ns:
         return f"{held}; none of them with a gap behind it: the {scope.worker} had work, or waited for something else"

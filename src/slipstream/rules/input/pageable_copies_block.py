@@ -127,6 +127,7 @@ def _costs(tables: Tables, scope: Scope, copies: pl.DataFrame) -> pl.DataFrame:
             pl.col("cost_ns").sum().alias("idle_ns"),
             pl.col("after_ns").sum(),
             pl.col("dur_ns").sum().alias("held_ns"),
+            pl.col("name").sort_by("dur_ns").last().alias("call"),
             pl.col(*PLACE).drop_nulls().first(),
         )
     )
