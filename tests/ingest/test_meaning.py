@@ -122,6 +122,13 @@ def test_missing_kernels_are_unknown_not_idle(kineto, issues):
     assert "unknown, not idle" in trace.integrity.issues[0].text
 
 
+def test_a_graph_whose_kernels_are_missing(kineto, issues):
+    sound = [event for n in range(2, 50) for event in (kineto.launch(n, 100 * n), kineto.kernel(n, 100 * n + 9, 1))]
+    trace = kineto.read([*sound, kineto.launch(1, 99, "cudaGraphLaunch")])
+    assert issues(trace) == {"missing_device_events": 1}
+    assert issues(kineto.read([*sound, kineto.launch(1, 99)])) == {}  # one of 49: the end of the window
+
+
 @pytest.mark.parametrize(
     ("name", "operation"),
     [
