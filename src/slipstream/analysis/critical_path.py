@@ -19,6 +19,7 @@ from slipstream.analysis.graph.nodes import GAP, KERNEL, Longs
 from slipstream.analysis.step_marks import step_at
 from slipstream.model import NotEnoughData
 from slipstream.store import Tables
+from slipstream.store.recorded import TEXT
 
 LATENCY, UNEXPLAINED = len(NODE_KINDS), len(NODE_KINDS) + 1
 KINDS = (*NODE_KINDS, "latency", "unexplained")
@@ -111,27 +112,33 @@ def _cut_at_marks(
 
 
 def _table(tables: Tables, graph: Graph, start: Longs, end: Longs, kind: Longs, node: Longs) -> pl.DataFrame:
-    number = len(graph.resources)
-    names = [resource.name for resource in graph.resources] + [None]
-    where = np.append(graph.nodes.resource, number)[node]
-    resource = pl.Series(names, dtype=pl.String).gather(where.tolist())
+    where = np.append(graph.nodes.resource, len(graph.resources))[node]
     columns = {
-        field: pl.Series([getattr(one, field) for one in graph.resources] + [None], dtype=pl.Int64).gather(
-            where.tolist()
-        )
+        field: pl.Series([getattr(one, field) for one in graph.resources] + [None], dtype=pl.Int64).gather(where)
         for field in ("thread", "device", "stream")
     }
-    event = pl.Series(np.append(graph.nodes.event, -1)[node]).replace(-1, None).cast(pl.UInt32)
-    named = tables["events"].select("event", "name").unique("event")
-    frame = pl.DataFrame(
+    event = np.append(graph.nodes.event, -1)[node]
+    return pl.DataFrame(
         {
             "start_ns": start,
             "dur_ns": end - start,
-            "kind": pl.Series(KINDS).gather(kind.tolist()),
-            "resource": resource,
+            "kind": pl.Series(KINDS, dtype=TEXT).gather(kind),
+            "resource": pl.Series([*(one.name for one in graph.resources), None], dtype=TEXT).gather(where),
             **columns,
-            "event": event,
+            "event": pl.Series(event).replace(-1, None),
+            "name": _names(tables, event),
             "step": step_at(tables, start),
         }
     )
-    return frame.join(named, on="event", how="left", maintain_order="left")
+
+
+def _names(tables: Tables, event: Longs) -> pl.Series:
+    """Names of events, null for -1."""
+    rows = tables["events"].select("event", "name")
+    if not rows["event"].is_sorted():
+        rows = rows.sort("event")
+    known = rows["event"].to_numpy()
+    place = np.searchsorted(known, np.maximum(event, 0).astype(known.dtype))
+    there = (event >= 0) & (place < len(known))
+    there[there] &= known[place[there]] == event[there]
+    return rows["name"].gather(pl.Series(np.where(there, place, -1)).replace(-1, None))

@@ -163,29 +163,43 @@ def _spend(
     pieces: Painted, inferred: npt.NDArray[np.bool_], open_to_sync: npt.NDArray[np.bool_], waits: pl.DataFrame
 ) -> tuple[Painted, npt.NDArray[np.bool_]]:
     """Let lost time pay for later gaps, the latest call first; a gap paid in part is cut in two."""
-    ended, lost, events = (waits[name].to_numpy() for name in ("end_ns", "lost_ns", "event"))
-    start, end, label, event = (values.tolist() for values in (pieces.start, pieces.end, pieces.label, pieces.event))
-    rows: list[tuple[int, int, int, int, bool]] = []
+    waits = waits.filter(pl.col("lost_ns") > 0)
+    lost, events = waits["lost_ns"].to_list(), waits["event"].to_list()
+    whole = np.stack([pieces.start, pieces.end, pieces.label, pieces.event, inferred.astype(np.int64)], axis=1)
+    # First piece that sees each wait. As long as no lost time is left, pieces stay what they are: those are taken over
+    # at once, since most recordings have many gaps and few waits.
+    seen = np.searchsorted(pieces.start, waits["end_ns"].to_numpy()).tolist()
+    parts: list[Longs] = []
     purse: list[list[int]] = []
-    arrived = 0
-    for place in range(len(start)):
-        begin, finish = start[place], end[place]
-        while arrived < len(ended) and ended[arrived] <= begin:
-            if lost[arrived] > 0:
-                purse.append([int(events[arrived]), int(lost[arrived])])
-            arrived += 1
-        while open_to_sync[place] and purse and begin < finish:
-            paid = min(purse[-1][1], finish - begin)
-            rows.append((begin, begin + paid, LABEL["sync"], purse[-1][0], False))
-            begin += paid
-            purse[-1][1] -= paid
-            if not purse[-1][1]:
-                purse.pop()
-        if begin < finish:
-            rows.append((begin, finish, label[place], event[place], bool(inferred[place])))
-    if not rows:
+    arrived, place = 0, 0
+    while place < len(whole):
+        following = seen[arrived] if arrived < len(seen) else len(whole)
+        if not purse and following > place:
+            parts.append(whole[place:following])
+            place = following
+            continue
+        rows: list[tuple[int, int, int, int, int]] = []
+        while place < len(whole):
+            while arrived < len(seen) and seen[arrived] <= place:
+                purse.append([events[arrived], lost[arrived]])
+                arrived += 1
+            if not purse:
+                break
+            begin, finish, what, shown, guessed = whole[place].tolist()
+            while open_to_sync[place] and purse and begin < finish:
+                paid = min(purse[-1][1], finish - begin)
+                rows.append((begin, begin + paid, LABEL["sync"], purse[-1][0], 0))
+                begin += paid
+                purse[-1][1] -= paid
+                if not purse[-1][1]:
+                    purse.pop()
+            if begin < finish:
+                rows.append((begin, finish, what, shown, guessed))
+            place += 1
+        parts.append(np.array(rows, np.int64).reshape(-1, 5))
+    if not parts:
         return nothing(), np.empty(0, bool)
-    columns = np.array(rows, np.int64).T
+    columns = np.concatenate(parts).T
     return Painted(start=columns[0], end=columns[1], label=columns[2], event=columns[3]), columns[4].astype(bool)
 
 
