@@ -48,9 +48,10 @@ format: $(READY) ## put code into the house's form
 docs: $(READY) ## write the pages whose source is the code
 	$(BIN)/python tools/docs.py
 
-bench: $(READY) ## how fast and in how much memory recordings are read and diagnosed
-	$(BIN)/python tools/bench.py
+bench: $(READY) ## how fast recordings are read; with TRACE=FILE also how fast that one is diagnosed
+	$(BIN)/python benchmarks/reading.py --synthetic-mb 100 $(TRACE)
+	$(if $(TRACE),$(BIN)/python benchmarks/analysis.py $(TRACE))
 
 clean: ## remove what was built, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

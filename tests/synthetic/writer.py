@@ -214,13 +214,13 @@ class _Writer:
         if self.style.older:
             return []
         rows: list[Event] = []
-        for mark in self.execution.spans:
+        for mark in (span for span in self.execution.spans if span.kind == "step"):
             launched = [
                 task
                 for task in self.execution.tasks
                 if mark.start_ns <= self.execution.calls[task.call].start_ns < mark.end_ns
             ]
-            if mark.kind == "step" and launched:
+            if launched:
                 span = self.times(min(t.start_ns for t in launched), max(t.end_ns for t in launched))
                 row: Event = {"ph": "X", "cat": "gpu_user_annotation", "name": mark.name, "args": {"External id": 1}}
                 rows.append(row | self.on_stream(launched[0].stream) | span)
