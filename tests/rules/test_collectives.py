@@ -16,9 +16,8 @@ def exchanging(count, *, elements=1_000, between=False, around=NODE, dur_us=10, 
         begin = (10 + place * 50) * US
         ops += [span(around, begin - 5 * US, 20 * US), span("c10d::allreduce_", begin - 4 * US, 10 * US)]
         runtime.append(span("cudaLaunchKernel", begin - 2 * US, US, correlation=2 * place + 1))
-        kernels.append(
-            span("ncclKernel", begin, dur_us * US, correlation=2 * place + 1, collective=True, event=5_000 + place)
-        )
+        event = 5_000 + place
+        kernels.append(span("ncclKernel", begin, dur_us * US, correlation=2 * place + 1, collective=True, event=event))
         told.append(
             {"event": event, "operation": "all_reduce", "dtype": "Float", "in_elements": elements}
             if elements
