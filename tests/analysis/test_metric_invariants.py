@@ -96,7 +96,7 @@ def test_scaling_all_times_scales_all_durations(rows: Rows, factor: int) -> None
         return make_tables(**times)
 
     # Above the slack for rounding of nested spans, which is a time of its own.
-    first, second = scaled(1_000), scaled(1_000 * factor)
+    first, second = scaled(2_000), scaled(2_000 * factor)
     for name in COUNTS:
         if contents(first, name) is None:
             assert contents(second, name) is None
