@@ -190,6 +190,25 @@ def test_signals_to_the_launcher_reach_the_job_once(tmp_path: Path, number: sign
     assert launcher.returncode == -number
 
 
+def test_signals_are_passed_on_where_they_cannot_be_waited_for(tmp_path: Path) -> None:
+    job = tmp_path / "job.py"
+    job.write_text(
+        "import signal, time\n"
+        "seen = []\n"
+        "signal.signal(signal.SIGUSR1, lambda number, frame: seen.append(number))\n"
+        "print('ready', flush=True)\n"
+        "while not seen: time.sleep(0.01)\n"
+        "raise SystemExit(7)\n"
+    )
+    driver = "import signal\ndel signal.sigtimedwait\n" + DRIVER
+    command = [sys.executable, "-c", driver, str(job), str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline() == "ready\n"
+        launcher.send_signal(signal.SIGUSR1)
+        assert launcher.wait(timeout=30) == 7
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
 def test_the_job_does_not_outlive_a_killed_launcher(tmp_path: Path) -> None:
     job = tmp_path / "job.py"

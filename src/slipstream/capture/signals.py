@@ -4,7 +4,9 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import NoReturn
 
 _PASSED_ON = frozenset(
@@ -30,6 +32,8 @@ def run_to_the_end(command: Sequence[str], environment: Mapping[str, str], on_pa
     Returns:
         Exit status, negative for a signal.
     """
+    if not hasattr(signal, "sigtimedwait"):
+        return _run_with_handlers(command, environment, on_pause)
     awaited = _PASSED_ON | {signal.SIGCHLD}
     # Blocked signals wait for sigtimedwait: no handler, no race with the start of the job.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
@@ -49,6 +53,30 @@ def _wait(pid: int, awaited: frozenset[signal.Signals], on_pause: Callable[[], N
         if ended:
             return os.waitstatus_to_exitcode(status)
         on_pause()
+
+
+def _run_with_handlers(command: Sequence[str], environment: Mapping[str, str], on_pause: Callable[[], None]) -> int:
+    """The same where signals cannot be waited for (macOS): handlers pass them on.
+
+    Who sent a signal is not told here, so that SIGINT is left to the terminal, which sends it to the job as well.
+    """
+    pid = os.posix_spawn(command[0], list(command), dict(environment), setsigdef=_RESET)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGINT:
+            os.kill(pid, number)
+
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        while True:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            on_pause()
+            time.sleep(_POLL_SECONDS / 5)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end_like(returncode: int) -> NoReturn:

@@ -29,7 +29,7 @@ JOB_STEPS = Table(
         column("backward_ns", pl.Int64, "inside backward calls", "ns", "not observed"),
         column("backward_calls", pl.Int32, "backward calls (accumulation when above 1)", missing="not observed"),
         column("optimizer_steps", pl.Int32, "optimizer steps of all optimizers"),
-        column("skipped", pl.Boolean, "whether GradScaler skipped the update"),
+        column("skipped", pl.Boolean, "whether GradScaler skipped the update", missing="only the device knows"),
         column("rss_bytes", pl.Int64, "resident memory at the end", "bytes", "not measured this step"),
         column("device_allocated_bytes", pl.Int64, "device memory allocated at the end", "bytes", "no device"),
         column("phase", TEXT, "warmup, recorded, places (line tracing on: no durations from it) or plain"),

@@ -9,6 +9,7 @@
     <folder>/rank<r>/lines.parquet        the lines of that step (see LINES)
     <folder>/rank<r>/tables/*.parquet     cache of what was read from the trace
     <folder>/findings.json                the diagnosis
+    <folder>/job.json, torch.json, rank<r>/capture.json    what launcher and job told each other
 """
 
 from pathlib import Path
