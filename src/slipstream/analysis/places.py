@@ -82,7 +82,8 @@ class Places:
             for frame in frames[asked + 1 :]:
                 taken = classify(frame, self._tables.trace.packages)
                 if taken.kind == "user":
-                    return {"file": taken.file, "line": taken.line, "function": taken.function, "precision": "statement"}
+                    place = {"file": taken.file, "line": taken.line, "function": taken.function}
+                    return {**place, "precision": "statement"}
         return None
 
     def _user_calls_once(self) -> tuple[pl.DataFrame, Nesting]:
