@@ -30,7 +30,10 @@ CAPTURE = re.compile(
 COMPILE_FILE = re.compile(
     r"(^|/)torch/(_dynamo/(convert_frame|output_graph|symbolic_convert)|_inductor/compile_fx|_inductor/graph)\.py$"
 )
-COMPILE_MARK = re.compile(r"^(_compile\.compile_inner|compile_fx|OutputGraph\.call_user_compiler|.*\(dynamo_timed\))")
+COMPILE_MARK = re.compile(
+    r"^(_compile\.compile_inner|compile_fx|OutputGraph\.call_user_compiler|entire_(frame|backward)_compile|.*\(dynamo_timed\))"
+)
+"""Marks of torch.compile at work; older versions draw them as annotations, newer ones as ops."""
 PREPROCESSING_FILE = re.compile(
     r"(^|/)(numpy|scipy|PIL|cv2|pandas|skimage|albumentations|torchvision/(transforms|io|datasets)|torchaudio|librosa|soundfile"
     r"|av|decord|tokenizers|datasets|sklearn|nltk|spacy|imageio|kornia|webdataset|pyarrow)/"
@@ -97,7 +100,9 @@ class ThreadActivity:
 
     def _compile(self, thread: int) -> Painted:
         marks = self._rows("annotations", thread, ~pl.col("on_device") & _matches("name", COMPILE_MARK))
-        return layer([_spans(marks, LABEL["compile"]), self._python_in(thread, COMPILE_FILE, LABEL["compile"])])
+        ops = self._rows("ops", thread, _matches("name", COMPILE_MARK))
+        found = [_spans(rows, LABEL["compile"]) for rows in (marks, ops)]
+        return layer([*found, self._python_in(thread, COMPILE_FILE, LABEL["compile"])])
 
     def _runtime(self, thread: int, pattern: re.Pattern[str], label: int) -> Painted:
         return _spans(self._rows("runtime", thread, _matches("name", pattern)), label)
