@@ -28,7 +28,8 @@ class GradientsZeroed(Rule):
     What it detects
     Fills (`zero_`) inside `zero_grad` of an optimizer or a module. With `set_to_none=True`, the default, there are
     none. The cost is their time: on a device their kernels as far as the host waits for the device, and idle time
-    during which the host was busy with them.
+    during which the host was busy with them
+    (part of what LCH001 counts).
 
     Why it costs time
     All gradients are written once with zeros, and the backward pass then reads them and adds to them, instead of
