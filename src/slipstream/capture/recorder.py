@@ -36,7 +36,7 @@ COUNT_EVERY = 16
 WRITE_EVERY_NS = 60_000_000_000
 """How often the measured tables are written outside the window: what a killed job leaves."""
 
-_PHASES = {"recording": RECORDED, "places": PLACES, "over": PLAIN}
+_PHASES = {"recording": RECORDED, "between": PLAIN, "places": PLACES, "over": PLAIN}
 
 Given = ParamSpec("Given")
 
@@ -294,6 +294,8 @@ class Recorder:
         acted = not self._claimed
         if not self._claimed:
             self._claim()
+            if self.off:
+                return  # another process records for this rank
         action = self.window.boundary(self.done, list(self._durations))
         self.folder.status.steps = self.done
         self.sessions.act(action, self.done, frame)
