@@ -67,7 +67,7 @@ def _build(tables: Tables) -> Graph:
     threads, number = np.unique(host.thread, return_inverse=True)
     main = cast("int | None", tables.row("window")["main_thread"])
     ops, forward = hand_over.forward_edges(tables)
-    pairs = hand_over.partners(ops, forward, host, main)
+    pairs = hand_over.partners(ops, forward, host, main, work["launch_thread"])
     handed = hand_over.hand_overs(host, pairs)
     rules = [synchronize.device_waits(tables, host), *handed.waits, loader.batches(tables, host, pairs)]
     pieces = cut(host, rules, number.reshape(-1).astype(np.int64))

@@ -13,7 +13,7 @@ import polars as pl
 from slipstream.analysis.forward_ops import forward_of, is_backward
 from slipstream.analysis.graph.edges import FORWARD, HAND_OVER, Found, found
 from slipstream.analysis.graph.host_time import HostTime
-from slipstream.analysis.graph.nodes import GAP, RUNTIME, Longs
+from slipstream.analysis.graph.nodes import GAP, Longs
 from slipstream.analysis.graph.waits import Waits
 from slipstream.store import Tables
 
@@ -37,8 +37,19 @@ def forward_edges(tables: Tables) -> tuple[pl.DataFrame, Longs]:
     return ops, forward_of(tables, ops, ~is_backward(ops))
 
 
-def partners(ops: pl.DataFrame, forward: Longs, host: HostTime, main: int | None) -> list[tuple[int, int]]:
-    """Pairs of an asking thread and one that works for it."""
+def partners(
+    ops: pl.DataFrame, forward: Longs, host: HostTime, main: int | None, launching: pl.Series
+) -> list[tuple[int, int]]:
+    """Pairs of an asking thread and one that works for it.
+
+    Args:
+        ops: the table.
+        forward: as from ``forward_edges``.
+        host: segments of threads.
+        main: the thread that drives training.
+        launching: threads that launched work of the device; others (that watch collectives, say) are no partners of
+            the main thread unless arrows or numbers tell so.
+    """
     threads = ops["thread"].to_numpy().astype(np.int64)
     linked = np.flatnonzero(forward >= 0)
     pairs = pl.DataFrame({"other": threads[linked], "asking": threads[forward[linked]]})
@@ -48,7 +59,7 @@ def partners(ops: pl.DataFrame, forward: Longs, host: HostTime, main: int | None
     if main is not None:
         told |= {
             int(other): main
-            for other in np.unique(host.thread[host.kind == RUNTIME])
+            for other in np.intersect1d(threads, launching.drop_nulls().to_numpy())
             if other not in told and other != main and _in_gaps(host, main, int(other))
         }
     return sorted((asking, other) for other, asking in told.items())

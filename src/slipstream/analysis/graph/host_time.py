@@ -24,14 +24,15 @@ class HostTime(msgspec.Struct, frozen=True, kw_only=True):
     """-1: none"""
     outside: npt.NDArray[np.bool_]
     """whether no op, call or range is around the segment"""
+    by_event: Longs
+    """segments in order of their events, those of one event in order of time"""
 
     def __len__(self) -> int:
         return len(self.thread)
 
     def of_event(self, events: pl.Series, *, last: bool = False) -> Longs:
         """The first (or last) segment of the runtime call or op with each event; -1: none."""
-        order = np.argsort(self.event, kind="stable")
-        ordered = self.event[order]
+        order, ordered = self.by_event, self.event[self.by_event]
         wanted = events.cast(pl.Int64).fill_null(-2).to_numpy()
         place = np.searchsorted(ordered, wanted, side="right" if last else "left") - (1 if last else 0)
         if not len(order):
@@ -57,6 +58,7 @@ def host_time(tables: Tables) -> HostTime:
             kind=nothing.astype(np.uint8),
             event=nothing,
             outside=nothing.astype(bool),
+            by_event=nothing,
         )
     threads = spans["thread"].to_numpy().astype(np.int64)
     begin = spans["ts_ns"].to_numpy().astype(np.int64)
@@ -67,7 +69,15 @@ def host_time(tables: Tables) -> HostTime:
     thread, start, end, kind, event, owner = _with_moments(spans, nesting, (thread, start, end, kind, event, owner))
     alone = owner < 0
     event[alone] = _calls_around(tables, thread[alone], start[alone], end[alone])
-    return HostTime(thread=thread, start=start, end=end, kind=kind, event=event, outside=alone)
+    return HostTime(
+        thread=thread,
+        start=start,
+        end=end,
+        kind=kind,
+        event=event,
+        outside=alone,
+        by_event=np.argsort(event, kind="stable"),
+    )
 
 
 def _spans(tables: Tables) -> pl.DataFrame:

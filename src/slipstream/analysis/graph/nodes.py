@@ -68,22 +68,24 @@ def device_nodes(work: pl.DataFrame, first_resource: int) -> tuple[Nodes, tuple[
     """
     device = work["device"].fill_null(-1).to_numpy().astype(np.int64)
     stream = work["stream"].fill_null(-1).to_numpy().astype(np.int64)
-    pairs, which = np.unique(np.stack([device, stream], axis=1), axis=0, return_inverse=True)
-    which = which.reshape(-1)
     begin = work["ts_ns"].to_numpy().astype(np.int64)
-    order = np.lexsort((work["event"].to_numpy(), begin, which))
+    order = np.lexsort((work["event"].to_numpy(), begin, stream, device))
+    ordered = np.stack([device[order], stream[order]])
+    new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))[: len(order)]
+    which = np.cumsum(new) - 1
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     kinds = work["kind"].cast(pl.String).replace_strict({name: n for n, name in enumerate(NODE_KINDS)})
     nodes = Nodes(
         kind=kinds.to_numpy().astype(np.uint8)[order],
-        resource=(which[order] + first_resource).astype(np.int32),
+        resource=(which + first_resource).astype(np.int32),
         start_ns=begin[order],
         dur_ns=work["dur_ns"].to_numpy().astype(np.int64)[order],
         event=work["event"].to_numpy().astype(np.int64)[order],
     )
     streams = tuple(
-        Resource(device=None if d < 0 else int(d), stream=None if s == -1 else int(s)) for d, s in pairs.tolist()
+        Resource(device=None if d < 0 else int(d), stream=None if s == -1 else int(s))
+        for d, s in ordered[:, new].T.tolist()
     )
     return nodes, streams, position
 
