@@ -48,6 +48,23 @@ def test_rare_long_pauses_count_by_their_share_of_the_job(check):
     assert "5.0 %" in finding.title
 
 
+@pytest.mark.parametrize(("job_us", "whole_job"), [(126, True), (124, False)])
+def test_the_whole_job_speaks_where_it_lost_clearly_more(check, job_us, whole_job):
+    steps = [{"number": n, "start_ns": n * MS, "dur_ns": MS, "phase": "plain"} for n in range(2)]
+    tables = make_tables(
+        steps=[step(0, 0, 1_000 * US)],
+        ops=[span("aten::mm", 0, 500 * US)],
+        job_steps=steps,
+        gc_pauses=[
+            {"step": 0, "start_ns": 600 * US, "dur_ns": 100 * US, "generation": 1},
+            {"step": 1, "start_ns": 1_600 * US, "dur_ns": (2 * job_us - 100) * US, "generation": 2},
+        ],
+    )
+    (finding,) = check("HST001", tables)
+    assert ("whole job" in finding.title) is whole_job
+    assert finding.cost_ns == (job_us if whole_job else 100) * US
+
+
 def test_collections_by_hand_are_seen_in_python_rows_and_counted_once(check):
     python = [span("train.py(9): main", 0, 1_000 * US), span("<built-in function collect>", 590 * US, 120 * US)]
     for measured in (0, 100):

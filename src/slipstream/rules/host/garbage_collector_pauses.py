@@ -18,6 +18,8 @@ from slipstream.store import Tables
 COLLECT = "<built-in function collect>"
 CAUSES = ("gc", "host", "launch")
 """Causes of idle time under which a pause of the host appears."""
+CLEARLY_MORE = 1.25
+"""The whole job speaks where its share is this many times that of the window; else the window, which knows places."""
 STEPS_AFTER = ("plain", "recorded")
 SNIPPET = """\
 import gc
@@ -73,7 +75,7 @@ class GarbageCollectorPauses(Rule):
         rows = rows.with_columns(cost_ns=_idle_inside(tables, scope, rows))
         cost = int(rows["cost_ns"].sum())
         job = _share_of_job(tables) if measured and not scope.on_device else 0.0
-        if scope.share(cost) < job:
+        if CLEARLY_MORE * scope.share(cost) < job:
             return [self._of_job(tables, scope, job)]
         if not cost:
             return []

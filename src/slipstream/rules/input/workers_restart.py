@@ -8,7 +8,7 @@ from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
 from slipstream.rules.places import PLACE, PlaceCost, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, scope_of
-from slipstream.rules.wording import duration, percent, plural
+from slipstream.rules.wording import duration, percent
 from slipstream.store import Tables
 
 RESTART_SHARE = 0.5
@@ -68,7 +68,8 @@ class WorkersRestartEveryEpoch(Rule):
         )
         share = float(later["excess_ns"].sum()) / _job_ns(tables)
         each = duration(round(float(str(later["dur_ns"].mean()))))
-        told = f"{plural(later.height, 'epoch')} began with a wait of {each} for new workers"
+        epochs = "1 later epoch" if later.height == 1 else f"{later.height:,} later epochs"
+        told = f"{epochs} began with a wait of {each} for new workers"
         rows = later.with_columns(
             cost_ns=(pl.col("excess_ns") / _job_ns(tables) * scope.length_ns).round().cast(pl.Int64),
             precision=pl.when(pl.col("line").is_not_null()).then(pl.lit("statement")),
