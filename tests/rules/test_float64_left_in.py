@@ -26,6 +26,12 @@ def test_scalars_of_python_are_not_64_bit_tensors(check):
     assert check("PRC004", on_cpu(span("aten::mul", 0, 90 * US, input_types='["float","Scalar"]'))) == []
 
 
+@pytest.mark.parametrize(("dims", "fires"), [("[[64], []]", False), ("[[64], [64]]", True), ("[[], []]", False)])
+def test_a_number_wrapped_as_a_tensor_has_no_shape(check, dims, fires):
+    ops = [span("aten::mul", 0, 90 * US, input_types='["float", "double"]', input_dims=dims)]
+    assert bool(check("PRC004", on_cpu(*ops))) is fires
+
+
 def test_without_types_it_cannot_tell(check):
     with pytest.raises(NotEnoughData, match="record_shapes"):
         check("PRC004", on_cpu(span("aten::mm", 0, 90 * US)))

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import msgspec
 import polars as pl
 
 from slipstream.model import Dismissal, Finding, Fix, NotEnoughData
@@ -120,4 +121,16 @@ def _on_host(tables: Tables, scope: Scope) -> pl.DataFrame:
     if ops.height and ops["input_types"].null_count() == ops.height:
         raise NotEnoughData("types of inputs were not recorded: record with record_shapes=True")
     wide = (pl.col("self_ns").fill_null(0) - FIXED_NS).clip(lower_bound=0)
-    return ops.filter(pl.col("input_types").str.contains('"double"', literal=True)).with_columns(wide_ns=wide)
+    rows = ops.filter(pl.col("input_types").str.contains('"double"', literal=True)).with_columns(wide_ns=wide)
+    kinds = rows.select("input_types", "input_dims").unique(maintain_order=True)
+    real = [_has_wide_tensor(types, dims) for types, dims in kinds.iter_rows()]
+    kinds = kinds.filter(pl.Series(real, dtype=pl.Boolean))
+    return rows.join(kinds, on=["input_types", "input_dims"], how="semi", nulls_equal=True)
+
+
+def _has_wide_tensor(types: str, dims: str | None) -> bool:
+    """Whether an input in 64 bits has elements of its own: Python's numbers appear as 64-bit tensors without a shape."""
+    if dims is None:
+        return True
+    named, known = msgspec.json.decode(types), msgspec.json.decode(dims)
+    return any(name == "double" and shape for name, shape in zip(named, known, strict=False))
