@@ -129,7 +129,7 @@ def _on_host(tables: Tables, scope: Scope) -> pl.DataFrame:
 
 
 def _has_wide_tensor(types: str, dims: str | None) -> bool:
-    """Whether an input in 64 bits has elements of its own: Python's numbers appear as 64-bit tensors without a shape."""
+    """Whether a 64-bit input has a shape: Python's numbers appear as 64-bit tensors without one."""
     if dims is None:
         return True
     named, known = msgspec.json.decode(types), msgspec.json.decode(dims)
