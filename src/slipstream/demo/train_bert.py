@@ -15,11 +15,11 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
+from tokenizers.models import BPE
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
-from tokenizers.trainers import WordPieceTrainer
+from tokenizers.trainers import BpeTrainer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import DataLoader, Dataset
 from transformers import BertConfig, BertForMaskedLM
@@ -50,12 +50,13 @@ def sentences(root: Path) -> Iterator[str]:
 
 
 def train_tokenizer(texts: list[str], vocab_size: int, max_length: int) -> Tokenizer:
-    """A WordPiece tokenizer that pads and truncates to a fixed length."""
-    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
+    """A byte-pair tokenizer that pads and truncates to a fixed length."""
+    # WordPiece would be the usual one, but training it gives another vocabulary every time, whatever the seed.
+    tokenizer = Tokenizer(BPE(unk_token="[UNK]"))
     tokenizer.normalizer = BertNormalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.train_from_iterator(
-        texts, WordPieceTrainer(vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, show_progress=False)
+        texts, BpeTrainer(vocab_size=vocab_size, special_tokens=SPECIAL_TOKENS, show_progress=False)
     )
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", CLS), ("[SEP]", SEP)]
