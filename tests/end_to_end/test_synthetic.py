@@ -378,7 +378,6 @@ def programs(draw: Any, waits: bool = True) -> Program:
                 autograd.wait_for(f"backward {number}")
                 for kind in draw(THINGS):
                     kind(autograd, draw)
-                autograd.compute("MmBackward0", us(2))  # see test_a_gap_is_put_down_to_the_thread_that_was_waited_for
                 autograd.signal(f"done {number}")
                 main.wait_for(f"done {number}")
         if draw(st.booleans()):
