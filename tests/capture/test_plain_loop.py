@@ -1,5 +1,6 @@
 """A plain loop over a DataLoader: what is recorded, where it lies, and that the job does not notice."""
 
+import importlib.resources
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -159,3 +160,20 @@ def test_the_folder_describes_the_run(run: Run) -> None:
         path for path in Path(run.outcome.folder.root).rglob("*") if ".part" in path.name or ".raw" in path.name
     ]
     assert leftovers == []
+
+
+@pytest.mark.slow
+def test_the_bundled_job_prints_the_same_with_and_without(
+    record: Record, bare: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    pytest.importorskip("transformers", reason="the bundled job trains a transformers model")
+    script = Path(str(importlib.resources.files("slipstream.demo"))) / "train_bert.py"
+    small = ("--steps", "14", "--batch-size", "8", "--layers", "1", "--hidden-size", "64", "--log-every", "1")
+    run = record(script.read_text(), *small)
+    plain = bare(run.script, *small)
+    assert run.outcome.returncode == plain.returncode == 0, run.stderr
+    assert run.outcome.info.outcome_code == "complete"
+    assert run.stdout == plain.stdout
+    waits = run.table("loader_waits")
+    assert (waits["tokens"] == 8 * 128).all()
+    assert waits["trimmable_tokens"].sum() > 0.2 * waits["tokens"].sum()
