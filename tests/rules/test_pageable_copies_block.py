@@ -85,7 +85,10 @@ def test_below_one_per_cent_they_are_told_as_harmless(recording, check, lost_us,
     )
     assert isinstance(verdict, Dismissal) is not fires
     if not fires:
-        assert "held the host for 22.0 ms in all, mostly in cudaMemcpyAsync, at train.py:12, and cost the GPU 990 µs" in verdict.reason
+        assert (
+            "held the host for 22.0 ms in all, mostly in cudaMemcpyAsync, at train.py:12, and cost the GPU 990 µs"
+            in verdict.reason
+        )
 
 
 def test_pinned_copies_are_fine(recording, check):
