@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import fsspec
 import jsonschema
 import pytest
 
@@ -61,3 +62,11 @@ def test_a_terminal_without_its_characters_gets_question_marks(process: Slipstre
     run = process("analyze", recording, env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert run.returncode == 0, run.stderr
     assert "?" in run.stdout
+
+
+def test_an_address_is_read_like_a_file(slipstream: Slipstream, recording: Path) -> None:
+    fsspec.filesystem("memory").pipe("/analyzed/trace.json", recording.read_bytes())
+    run = slipstream("analyze", "memory://analyzed/trace.json", "--format", "json")
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["source"]["path"] == "memory://analyzed/trace.json"
+    assert slipstream("analyze", "").returncode == 2

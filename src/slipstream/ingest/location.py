@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from slipstream.ingest.remote import file_system, is_remote, reaching
 from slipstream.model import MissingInput, NotATrace, TraceFormat
 
 TRACE_NAME = re.compile(r"\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -28,11 +29,6 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the same directory that are named like traces and hold nothing."""
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path names something behind fsspec, such as ``s3://bucket/trace.json.gz``."""
-    return "://" in path
-
-
 def locate(path: str | Path) -> list[Recording]:
     """Find the recordings under a path.
 
@@ -44,8 +40,18 @@ def locate(path: str | Path) -> list[Recording]:
     Raises:
         MissingInput: nothing is there.
         NotATrace: a directory without a trace.
+        MissingDependency: the address needs a package that is not installed.
+        BadInput: the address cannot be reached.
     """
-    place = _Remote(str(path)) if is_remote(str(path)) else _Local(str(path))
+    if not str(path).strip():
+        raise MissingInput("no path was given: name a trace file, a run folder or a directory of ranks.")
+    if is_remote(str(path)):
+        with reaching(str(path)):
+            return _located(path, _Remote(str(path)))
+    return _located(path, _Local(str(path)))
+
+
+def _located(path: str | Path, place: "_Local | _Remote") -> list[Recording]:
     if place.is_file():
         if str(path).endswith(".tmp"):
             raise NotATrace(f"{path} is a trace that was never finished: the job died while writing. Record it again.")
@@ -143,11 +149,8 @@ def _is_small_other_json(file: Path) -> bool:
 
 class _Remote:
     def __init__(self, path: str) -> None:
-        import fsspec
-
         self.path = path
-        self.system, self.root = fsspec.core.url_to_fs(path)
-        self.protocol = path.split("://")[0]
+        self.system, self.root = file_system(path)
 
     def is_file(self) -> bool:
         return bool(self.system.isfile(self.root))

@@ -1,11 +1,14 @@
 """Opens a recording, wherever it lies."""
 
+import contextlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from slipstream.ingest.kineto import read_kineto
-from slipstream.ingest.location import Recording, is_remote, locate
+from slipstream.ingest.location import Recording, locate
+from slipstream.ingest.remote import file_system, is_remote, opened_remote, reaching
 from slipstream.ingest.run_folder import read_run_folder
 from slipstream.model import BadInput, MissingInput
 from slipstream.store import Trace
@@ -21,7 +24,8 @@ def read(recording: Recording | str | Path) -> Trace:
     Raises:
         MissingInput: nothing is there.
         NotATrace: not one complete event in it.
-        BadInput: several recordings under the path, or processes mixed in one file.
+        BadInput: several recordings under the path, processes mixed in one file, or not to be reached.
+        MissingDependency: the address needs a package that is not installed.
     """
     if not isinstance(recording, Recording):
         found = locate(recording)
@@ -33,34 +37,37 @@ def read(recording: Recording | str | Path) -> Trace:
         if is_remote(recording.path):
             return _remote_run_folder(recording.path, rank)
         return read_run_folder(Path(recording.path), rank, recording.path)
-    try:
-        with opened(recording.path) as file:
-            return read_kineto(file, recording.path, recording.format, recording.rank, recording.empty_beside)
-    except FileNotFoundError as error:
-        if isinstance(error, MissingInput):
-            raise
-        raise MissingInput(f"nothing is at {recording.path}: check the path.") from error
-    except PermissionError as error:
-        raise BadInput(f"{recording.path} may not be read: {error.strerror}.") from error
+    with _opened(recording.path) as file:
+        return read_kineto(file, recording.path, recording.format, recording.rank, recording.empty_beside)
 
 
-def opened(path: str) -> BinaryIO:
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
     """A file, local or remote, opened for reading bytes."""
     if is_remote(path):
-        import fsspec
+        # Over a network reading can fail at any byte, not only when it begins.
+        with reaching(path), opened_remote(path) as file:
+            yield file
+        return
+    with _local(path) as file:
+        yield file
 
-        file: BinaryIO = fsspec.open(path, "rb").open()
-        return file
-    return Path(path).open("rb")
+
+def _local(path: str) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError as error:
+        raise MissingInput(f"nothing is at {path}: check the path.") from error
+    except PermissionError as error:
+        raise BadInput(f"{path} may not be read: {error.strerror}.") from error
 
 
 def _remote_run_folder(path: str, rank: int) -> Trace:
-    import fsspec
-
-    system, root = fsspec.core.url_to_fs(path)
+    system, root = file_system(path)
     with tempfile.TemporaryDirectory(prefix="slipstream-") as copy:
-        system.get_file(f"{root}/run.json", f"{copy}/run.json")
-        (Path(copy) / f"rank{rank}").mkdir()
-        for file in system.find(f"{root}/rank{rank}", maxdepth=1):
-            system.get_file(file, f"{copy}/rank{rank}/{file.split('/')[-1]}")
+        with reaching(path):
+            system.get_file(f"{root}/run.json", f"{copy}/run.json")
+            (Path(copy) / f"rank{rank}").mkdir()
+            for file in system.find(f"{root}/rank{rank}", maxdepth=1):
+                system.get_file(file, f"{copy}/rank{rank}/{file.split('/')[-1]}")
         return read_run_folder(Path(copy), rank, path)
