@@ -1,11 +1,13 @@
 """All tables of one recording, the derived ones built on first use."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import polars as pl
 
 from slipstream.model import Integrity, NotEnoughData, Source
 from slipstream.store.derived import DERIVED
+from slipstream.store.exchange import to_arrow, to_pandas
 from slipstream.store.trace import Trace
 
 Builder = Callable[["Tables"], pl.DataFrame]
@@ -67,3 +69,26 @@ class Tables:
     def row(self, name: str) -> dict[str, object]:
         """The only row of a table of one row, as a dictionary (``window``, ``totals``)."""
         return self[name].row(0, named=True)
+
+    def to_arrow(self, name: str) -> Any:
+        """One table as a ``pyarrow.Table``; texts that repeat are dictionaries, what is missing is null.
+
+        Raises:
+            MissingDependency: pyarrow is not installed.
+            NotEnoughData: the recording cannot fill the table.
+            KeyError: no such table is declared.
+        """
+        return to_arrow(self[name])
+
+    def to_pandas(self, name: str) -> Any:
+        """One table as a ``pandas.DataFrame``.
+
+        A missing integer stays missing (``pandas.NA``) and no integer turns into a float; texts that repeat are
+        categories.
+
+        Raises:
+            MissingDependency: pandas or pyarrow is not installed.
+            NotEnoughData: the recording cannot fill the table.
+            KeyError: no such table is declared.
+        """
+        return to_pandas(self[name])

@@ -1,10 +1,12 @@
 """One recording: its tables, where it came from and how far it can be trusted."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
 from slipstream.model import Integrity, NotEnoughData, Source
+from slipstream.store.exchange import to_arrow, to_pandas
 from slipstream.store.measured import MEASURED
 from slipstream.store.recorded import RECORDED
 
@@ -61,6 +63,29 @@ class Trace:
         if any(name == table.name for table in MEASURED):
             raise NotEnoughData(f"table {name} was not measured: record the job with `slipstream run`")
         raise KeyError(name)
+
+    def to_arrow(self, name: str) -> Any:
+        """One table as a ``pyarrow.Table``; texts that repeat are dictionaries, what is missing is null.
+
+        Raises:
+            MissingDependency: pyarrow is not installed.
+            NotEnoughData: the recording cannot fill the table.
+            KeyError: no such table is declared.
+        """
+        return to_arrow(self.table(name))
+
+    def to_pandas(self, name: str) -> Any:
+        """One table as a ``pandas.DataFrame``.
+
+        A missing integer stays missing (``pandas.NA``) and no integer turns into a float; texts that repeat are
+        categories.
+
+        Raises:
+            MissingDependency: pandas or pyarrow is not installed.
+            NotEnoughData: the recording cannot fill the table.
+            KeyError: no such table is declared.
+        """
+        return to_pandas(self.table(name))
 
     def __getattr__(self, name: str) -> pl.DataFrame:
         if name.startswith("_"):
