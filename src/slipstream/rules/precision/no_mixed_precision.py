@@ -29,13 +29,13 @@ CPU_RATIO = 2.0
 """The least that native 16-bit units do: twice the elements per instruction and per byte."""
 SNIPPET = """\
 # bfloat16: GPUs since Ampere, AMD Instinct, CPUs with AMX or AVX512-BF16
-with torch.autocast(device_type="cuda", dtype=torch.bfloat16):
+with torch.autocast(device_type=device.type, dtype=torch.bfloat16):
     loss = criterion(model(inputs), targets)
 loss.backward()
 
 # float16 (V100, T4): gradients need scaling
-scaler = torch.amp.GradScaler("cuda")
-with torch.autocast(device_type="cuda", dtype=torch.float16):
+scaler = torch.amp.GradScaler(device.type)
+with torch.autocast(device_type=device.type, dtype=torch.float16):
     loss = criterion(model(inputs), targets)
 scaler.scale(loss).backward()
 scaler.step(optimizer)
