@@ -52,9 +52,22 @@ def test_copies_that_outweigh_idleness(training: Report) -> None:
 def test_a_busy_device_is_sent_to_its_kernels(training: Report) -> None:
     busy = with_parts(training, compute=0.97, idle_launch=0.03)
     assert verdict(busy) == (
-        "The GPU computes for 97 % of a 200 ms step: what is left to win lies in the kernels themselves; the costliest "
-        "takes 5.4 % of their time."
+        "The GPU computes for 97 % of a 200 ms step: what is left to win lies in the kernels themselves, first INP001 "
+        "(38 % of it) and SYN001 (7.5 % of it)."
     )
+
+
+@pytest.mark.parametrize(("cost", "named"), [(0.051, True), (0.049, False)])
+def test_only_large_findings_are_named_where_the_device_is_busy(training: Report, cost: float, named: bool) -> None:
+    busy = with_parts(training, compute=0.97, idle_launch=0.03)
+    window = busy.diagnosis.window
+    finding = msgspec.structs.replace(
+        busy.diagnosis.findings[0], cost_ns=round(cost * (window.end_ns - window.start_ns))
+    )
+    diagnosis = msgspec.structs.replace(busy.diagnosis, findings=(finding,))
+    told = verdict(msgspec.structs.replace(busy, diagnosis=diagnosis))
+    assert ("first INP001" in told) is named
+    assert ("the costliest takes 5.4 % of their time" in told) is not named
 
 
 @pytest.mark.parametrize(("rest", "busy"), [(0.099, True), (0.101, False)])

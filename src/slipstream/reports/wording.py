@@ -202,6 +202,10 @@ def _culprit(report: Report, codes: tuple[str, ...]) -> str:
     return f" ({inside}{short_file(location.file)}:{location.line})"
 
 
+NAMED_SHARE = 0.05
+"""A finding that costs less than this is not named in the verdict of a busy run."""
+
+
 def _busy(report: Report, parts: tuple[BreakdownPart, ...]) -> str:
     worked = percent(sum(part.share for part in parts if part.part == "compute"))
     if on_device(report):
@@ -212,8 +216,17 @@ def _busy(report: Report, parts: tuple[BreakdownPart, ...]) -> str:
         )
     else:
         what, inside, hot = "The main thread is inside ops", "the ops themselves", report.diagnosis.top_ops
-    most = f"; the costliest takes {percent(hot[0].share)} of their time" if hot else ""
+    most = _costliest(report) or (f"; the costliest takes {percent(hot[0].share)} of their time" if hot else "")
     return f"{what} for {worked} of {period(report)}: what is left to win lies in {inside}{most}."
+
+
+def _costliest(report: Report) -> str:
+    """The findings to look at first, by code; empty where none costs enough to be named in a verdict."""
+    window = report.diagnosis.window
+    length = window.end_ns - window.start_ns
+    large = [finding for finding in report.diagnosis.findings if finding.cost_ns >= NAMED_SHARE * length]
+    named = [f"{finding.code} ({percent(finding.cost_ns / length)} of it)" for finding in large[:2]]
+    return f", first {' and '.join(named)}" if named else ""
 
 
 def _without_breakdown(report: Report) -> str:
