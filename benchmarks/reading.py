@@ -10,12 +10,11 @@ one table: wall time and growth of the peak memory over what the imports take, a
 import argparse
 import gzip
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 MEASURE = """
@@ -150,19 +149,30 @@ def compared(path: Path, folder: Path, hta: str | None, repeats: int) -> list[st
     return rows
 
 
-def two_at_once(path: Path, repeats: int) -> str:
-    """How much two files in two processes gain over one after the other."""
-    ratios = []
+def two_at_once(files: list[Path], folder: Path, repeats: int) -> str:
+    """How much reading two files in two processes gains over one after the other, as ``slipstream.load`` does it."""
+    place = folder / "two"
+    place.mkdir()
+    for rank, file in enumerate(files):
+        (place / f"rank{rank}-{file.name}").symlink_to(file.resolve())
+    imports = "from slipstream.ingest import locate, read, read_all"
+    arms = [
+        (imports, "kept = [read(found) for found in locate(path)]"),
+        (imports, "kept = read_all(locate(path), large_bytes=0)"),
+    ]
+    seconds: list[list[float]] = [[], []]
     for _ in range(repeats):
-        begin = time.perf_counter()
-        for _ in range(2):
-            measured(sys.executable, ARMS[FASTER], path)
-        middle = time.perf_counter()
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda _: measured(sys.executable, ARMS[FASTER], path), range(2)))
-        ratios.append((middle - begin) / (time.perf_counter() - middle))
-    ratios.sort()
-    return f"{path.name}: two processes {statistics.median(ratios):.2f} x one ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        for taken, arm in zip(seconds, arms, strict=True):
+            result = measured(sys.executable, arm, place)
+            if isinstance(result, str):
+                return result
+            taken.append(result[0])
+    ratios = sorted(one / two for one, two in zip(*seconds, strict=True))
+    one, two = (statistics.median(taken) for taken in seconds)
+    return (
+        f"{files[0].name} and {files[1].name}: one process {one:.2f} s, two {two:.2f} s, "
+        f"{statistics.median(ratios):.2f} times as fast ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    )
 
 
 def main() -> None:
@@ -171,6 +181,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--synthetic-mb", type=int, default=0, help="also a generated file of that many MB")
     parser.add_argument("--hta-python", help="an interpreter that has HolisticTraceAnalysis (traceinsight)")
+    parser.add_argument("--only-two", action="store_true", help="only the first and the last file at the same time")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as name:
@@ -178,11 +189,13 @@ def main() -> None:
         files = list(options.files)
         if options.synthetic_mb:
             files.append(synthetic(folder / "synthetic.json.gz", options.synthetic_mb * 1_000_000))
-        print("| file | reader | wall time | peak memory / size | times faster than json |\n|---|---|---|---|---|")
-        for file in files:
+        if not options.only_two:
+            print("| file | reader | wall time | peak memory / size | times faster than json |\n|---|---|---|---|---|")
+        for file in files if not options.only_two else ():
             print("\n".join(compared(file, folder, options.hta_python, options.repeats)), flush=True)
         if files:
-            print(two_at_once(files[-1], options.repeats))
+            load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+            print(f"load {load}; {two_at_once([files[0], files[-1]], folder, options.repeats)}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from slipstream.analysis import tables_of
 from slipstream.analysis.diff import difference
-from slipstream.ingest import locate, read
+from slipstream.ingest import locate, read_all
 from slipstream.model import BadInput, Difference, NotEnoughData
 from slipstream.rules.diagnosis import diagnose
 from slipstream.store import Trace
@@ -13,7 +13,7 @@ __all__ = ["diagnose", "diff", "load"]
 
 
 def load(path: str | Path) -> Trace | list[Trace]:
-    """Open a recording.
+    """Open a recording; several large ones at the same time, each in a process of its own.
 
     Args:
         path: trace file, TensorBoard log directory, run folder or directory of ranks; local or remote.
@@ -21,8 +21,9 @@ def load(path: str | Path) -> Trace | list[Trace]:
         One ``Trace``, or one per rank (in the order of ranks) for a directory that holds several.
     Raises:
         BadInput: nothing there, or nothing that can be analysed.
+        MissingDependency: a remote address needs a package that is not installed.
     """
-    traces = [read(recording) for recording in locate(path)]
+    traces = read_all(locate(path))
     return traces[0] if len(traces) == 1 else traces
 
 

@@ -3,7 +3,6 @@
 A cache is valid for the very files it was made from (by size and time of change) and this version of slipstream.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -11,7 +10,7 @@ import polars as pl
 
 from slipstream._version import __version__
 from slipstream.model import Integrity, Source
-from slipstream.store import DECLARED, Trace
+from slipstream.store import DECLARED, RECORDED, Trace
 
 FOLDER = "tables"
 INDEX = "tables.json"
@@ -29,6 +28,7 @@ class CacheIndex(msgspec.Struct, frozen=True, kw_only=True):
     integrity: Integrity
     element_count: int
     tables: tuple[str, ...]
+    packages: tuple[str, ...] | None = None
 
 
 def stamps(folder: Path, names: tuple[str, ...]) -> Stamps:
@@ -58,7 +58,8 @@ def cached(folder: Path, files: Stamps) -> Trace | None:
     except (OSError, msgspec.DecodeError, pl.exceptions.PolarsError, KeyError, ValueError):
         # A cache is only ever a copy: whatever is wrong with it, the files are read again.
         return None
-    return Trace(index.source, index.integrity, tables, element_count=index.element_count)
+    packages = None if index.packages is None else frozenset(index.packages)
+    return Trace(index.source, index.integrity, tables, index.element_count, packages)
 
 
 def keep(folder: Path, files: Stamps, trace: Trace) -> None:
@@ -69,7 +70,10 @@ def keep(folder: Path, files: Stamps, trace: Trace) -> None:
         files: the files the trace was read from.
         trace: what was read.
     """
-    tables: Mapping[str, pl.DataFrame] = {name: trace.table(name) for name in trace if trace.table(name).height}
+    frames = {name: trace.table(name) for name in trace}
+    # A recorded table without rows is there anyway; a measured one would read as "not measured" if it were left out.
+    always = {table.name for table in RECORDED}
+    tables = {name: frame for name, frame in frames.items() if frame.height or name not in always}
     index = CacheIndex(
         version=__version__,
         files=files,
@@ -77,6 +81,7 @@ def keep(folder: Path, files: Stamps, trace: Trace) -> None:
         integrity=trace.integrity,
         element_count=trace.element_count,
         tables=tuple(tables),
+        packages=None if trace.packages is None else tuple(sorted(trace.packages)),
     )
     place = folder / FOLDER
     try:
