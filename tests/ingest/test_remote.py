@@ -96,3 +96,31 @@ def test_a_remote_run_folder(kineto):
         (0, "memory://fetched/run", 1),
         (1, "memory://fetched/run", 1),
     ]
+
+
+@pytest.mark.parametrize("call", ["info", "open"])
+def test_what_a_network_library_raises_needs_to_be_no_oserror(kineto, monkeypatch, call):
+    class ConnectError(Exception):
+        pass
+
+    system = fsspec.filesystem("memory")
+    system.pipe("/offline/trace.json", kineto.text([kineto.op()]).encode())
+
+    def offline(*_arguments, **_options):
+        raise ConnectError("[Errno -2] Name or service not known")
+
+    monkeypatch.setattr(type(system), call, offline)
+    with pytest.raises(BadInput, match=r"memory://offline/trace\.json cannot be reached: .*not known\."):
+        read("memory://offline/trace.json")
+
+
+def test_a_defect_of_the_reader_is_not_taken_for_the_network(kineto, monkeypatch):
+    fsspec.filesystem("memory").pipe("/defect/trace.json", kineto.text([kineto.op()]).encode())
+
+    def defect(*_arguments):
+        raise OSError("not the network's")
+
+    monkeypatch.setattr("slipstream.ingest.reading.read_kineto", defect)
+    with pytest.raises(OSError, match="not the network's") as raised:
+        read("memory://defect/trace.json")
+    assert not isinstance(raised.value, BadInput)

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 import zstandard
 from isal import igzip_lib, isal_zlib
@@ -18,6 +18,16 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
+class Readable(Protocol):
+    """What is asked of a file."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+
+    def seek(self, offset: int, /) -> int:
+        """Go on from there."""
+
+
 class Decompression:
     """Iterates over the decompressed pieces of a file.
 
@@ -27,7 +37,7 @@ class Decompression:
         file: opened for reading bytes, at its start, seekable.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Readable) -> None:
         self._file = file
         self.damage: str | None = None
         self.read_bytes = 0

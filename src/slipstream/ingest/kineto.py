@@ -1,13 +1,12 @@
 """One trace file of ``torch.profiler`` (Kineto JSON, any schema, any damage) -> ``Trace``."""
 
 import re
-from typing import BinaryIO
 
 import polars as pl
 
 from slipstream.ingest import clock, description
 from slipstream.ingest.columns import Columns
-from slipstream.ingest.decompression import Decompression
+from slipstream.ingest.decompression import Decompression, Readable
 from slipstream.ingest.elements import Document
 from slipstream.ingest.ledger import Ledger, plural
 from slipstream.ingest.recorded_tables import assemble, linked_share
@@ -33,7 +32,7 @@ MAGIC = {
 
 
 def read_kineto(
-    file: BinaryIO, path: str, format_: TraceFormat, rank: int | None, empty_beside: tuple[str, ...] = ()
+    file: Readable, path: str, format_: TraceFormat, rank: int | None, empty_beside: tuple[str, ...] = ()
 ) -> Trace:
     """Read a trace.
 

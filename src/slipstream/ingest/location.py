@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import msgspec
 
-from slipstream.ingest.remote import file_system, is_remote, reaching
+from slipstream.ingest.remote import RemotePlace, is_remote
 from slipstream.model import MissingInput, NotATrace, TraceFormat
 
 TRACE_NAME = re.compile(r"\.json(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -45,13 +44,7 @@ def locate(path: str | Path) -> list[Recording]:
     """
     if not str(path).strip():
         raise MissingInput("no path was given: name a trace file, a run folder or a directory of ranks.")
-    if is_remote(str(path)):
-        with reaching(str(path)):
-            return _located(path, _Remote(str(path)))
-    return _located(path, _Local(str(path)))
-
-
-def _located(path: str | Path, place: "_Local | _Remote") -> list[Recording]:
+    place = RemotePlace(str(path)) if is_remote(str(path)) else _Local(str(path))
     if place.is_file():
         if str(path).endswith(".tmp"):
             raise NotATrace(f"{path} is a trace that was never finished: the job died while writing. Record it again.")
@@ -145,31 +138,3 @@ def _is_small_other_json(file: Path) -> bool:
         return False
     text = file.read_bytes()
     return text.lstrip()[:1] in (b"{", b"[") and b'"ph"' not in text and b"traceEvents" not in text
-
-
-class _Remote:
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.system, self.root = file_system(path)
-
-    def is_file(self) -> bool:
-        return bool(self.system.isfile(self.root))
-
-    def is_dir(self) -> bool:
-        return bool(self.system.isdir(self.root))
-
-    def exists(self, path: str) -> bool:
-        return bool(self.system.exists(path))
-
-    def files(self) -> list[str]:
-        found: list[Any] = self.system.find(self.root)
-        return sorted(str(PurePosixPath(file).relative_to(self.root)) for file in found)
-
-    def join(self, name: str) -> str:
-        return f"{self.path.rstrip('/')}/{name}"
-
-    def size(self, name: str) -> int:
-        return int(self.system.size(f"{self.root.rstrip('/')}/{name}") or 0)
-
-    def looks_like_trace(self, name: str) -> bool:
-        return True

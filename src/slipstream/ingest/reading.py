@@ -1,14 +1,12 @@
 """Opens a recording, wherever it lies."""
 
-import contextlib
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from slipstream.ingest.kineto import read_kineto
 from slipstream.ingest.location import Recording, locate
-from slipstream.ingest.remote import file_system, is_remote, opened_remote, reaching
+from slipstream.ingest.remote import RemoteFile, copied, is_remote
 from slipstream.ingest.run_folder import read_run_folder
 from slipstream.model import BadInput, MissingInput
 from slipstream.store import Trace
@@ -37,20 +35,8 @@ def read(recording: Recording | str | Path) -> Trace:
         if is_remote(recording.path):
             return _remote_run_folder(recording.path, rank)
         return read_run_folder(Path(recording.path), rank, recording.path)
-    with _opened(recording.path) as file:
+    with RemoteFile(recording.path) if is_remote(recording.path) else _local(recording.path) as file:
         return read_kineto(file, recording.path, recording.format, recording.rank, recording.empty_beside)
-
-
-@contextlib.contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    """A file, local or remote, opened for reading bytes."""
-    if is_remote(path):
-        # Over a network reading can fail at any byte, not only when it begins.
-        with reaching(path), opened_remote(path) as file:
-            yield file
-        return
-    with _local(path) as file:
-        yield file
 
 
 def _local(path: str) -> BinaryIO:
@@ -63,11 +49,6 @@ def _local(path: str) -> BinaryIO:
 
 
 def _remote_run_folder(path: str, rank: int) -> Trace:
-    system, root = file_system(path)
     with tempfile.TemporaryDirectory(prefix="slipstream-") as copy:
-        with reaching(path):
-            system.get_file(f"{root}/run.json", f"{copy}/run.json")
-            (Path(copy) / f"rank{rank}").mkdir()
-            for file in system.find(f"{root}/rank{rank}", maxdepth=1):
-                system.get_file(file, f"{copy}/rank{rank}/{file.split('/')[-1]}")
+        copied(path, rank, Path(copy))
         return read_run_folder(Path(copy), rank, path)
