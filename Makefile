@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test test-all check format docs bench clean
+.PHONY: help demo setup test test-all check format docs bench zoo clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -52,6 +52,9 @@ bench: $(READY) ## how fast recordings are read; with TRACE=FILE also how fast t
 	$(BIN)/python benchmarks/reading.py --synthetic-mb 100 $(TRACE)
 	$(if $(TRACE),$(BIN)/python benchmarks/analysis.py $(TRACE))
 
+zoo: $(READY) ## training scripts with planted bottlenecks: are they found, and is nothing else (10 minutes)
+	$(BIN)/python zoo/run.py
+
 clean: ## remove what was built, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools benchmarks zoo -name __pycache__ -type d -prune -exec rm -rf {} +
