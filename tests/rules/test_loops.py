@@ -45,6 +45,25 @@ def test_the_same_entry_again_and_again_is_no_loop_over_entries(check):
     assert check("LCH005", on_cpu(entries(20, index=False))) == []
 
 
+def test_a_body_that_fetches_from_two_tensors_in_two_statements_is_one_loop(check):
+    shapes = json.dumps([[20, 8]]), json.dumps([[20]])
+    ops = []
+    for place in range(20):
+        begin, entry = place * 20 * US, json.dumps(["", "0", str(place)])
+        frames = ("train.py(5): row", 0), ("train.py(9): target", 5 * US)
+        for (_, offset), dims in zip(frames, shapes, strict=True):
+            ops.append(span("aten::select", begin + offset, 4 * US, concrete_inputs=entry, input_dims=dims))
+    calls = [
+        span(name, place * 20 * US + offset, 5 * US)
+        for place in range(20)
+        for name, offset in (("train.py(5): row", 0), ("train.py(9): target", 5 * US))
+    ]
+    tables = make_tables(steps=[step(0, 0, 2_000 * US)], ops=ops, python=[MAIN, *calls])
+    (finding,) = check("LCH005", tables)
+    assert finding.location.function == "row"
+    assert finding.cost_ns == 400 * US * 19 // 20
+
+
 def test_work_within_the_loop_is_not_overhead(check):
     ops = [*entries(10, between=0), *(span("aten::mm", (5 + 20 * place) * US, 15 * US) for place in range(10))]
     (finding,) = check("LCH005", on_cpu(ops))

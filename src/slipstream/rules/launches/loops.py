@@ -42,6 +42,8 @@ def indexing_loops(tables: Tables, scope: Scope) -> pl.DataFrame:
     roots = roots.with_columns(place=pl.int_range(pl.len()).over("thread"))
     keys = roots.filter(pl.col("name").is_in(INDEXED))
     same = ("thread", "name", *PLACE)
+    # A body of several statements fetches at several places in turn: each of them is followed by itself.
+    keys = keys.sort(*same, "place")
     new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same)
     far = pl.col("place") - pl.col("place").shift(1) > BODY_OPS
     keys = keys.with_columns(run=(new | far.fill_null(True)).cum_sum())
@@ -57,7 +59,11 @@ def indexing_loops(tables: Tables, scope: Scope) -> pl.DataFrame:
     runs = runs.filter((pl.col("count") >= ENTRIES) & (~pl.col("known") | (2 * pl.col("indices") > pl.col("count"))))
     body = (pl.col("last_ns") - pl.col("ts_ns")) // (pl.col("count") - 1)
     end = pl.max_horizontal(pl.col("last_ns") + body, "last_end_ns")
-    return runs.with_columns(dur_ns=end - pl.col("ts_ns")).select(pl.col(name).cast(to) for name, to in _RUN.items())
+    runs = runs.with_columns(dur_ns=end - pl.col("ts_ns"), end_ns=end).sort("thread", "ts_ns", "end_ns")
+    # The other places of the same body: the loop is told once, by the first of them.
+    reached = pl.col("end_ns").cum_max().shift(1).over("thread")
+    runs = runs.filter((pl.col("ts_ns") >= reached).fill_null(True))
+    return runs.select(pl.col(name).cast(to) for name, to in _RUN.items())
 
 
 def sample_loops(tables: Tables, scope: Scope) -> pl.DataFrame:
