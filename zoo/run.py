@@ -45,11 +45,11 @@ CHOSEN_BY_THE_SCRIPT = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CAC
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What is planted, and the lines of the statement that should be named."""
+    """What is planted, and the statement that should be named."""
 
     code: str
-    first_line: int | None
-    last_line: int | None
+    lines: frozenset[int]
+    """All lines of the marked statements, of which any is right; empty: none is to be named."""
     told: str | None
     """Words by which it must be told where it is no finding; None: it must be a finding."""
 
@@ -95,9 +95,10 @@ def expectation_of(source: str) -> Expectation | None:
     """The marker of a script, or None for a healthy one.
 
     Raises:
-        ValueError: more than one marker, a told one without words, or something that resembles a marker.
+        ValueError: markers that differ, a told one without words, or something that resembles a marker.
     """
-    found: list[Expectation] = []
+    found: set[tuple[str, str | None]] = set()
+    lines: set[int] = set()
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type != tokenize.COMMENT or "expect" not in token.string:
@@ -105,22 +106,22 @@ def expectation_of(source: str) -> Expectation | None:
         marker = MARKER.fullmatch(token.string.strip())
         if marker is None or bool(marker["told"]) != bool(marker["words"]):
             raise ValueError(f"line {token.start[0]}: not a marker: {token.string}")
-        alone = not token.line[: token.start[1]].strip()
-        lines = (None, None) if alone else _statement_at(statements, token.start[0])
-        found.append(Expectation(code=marker["code"], first_line=lines[0], last_line=lines[1], told=marker["words"]))
+        found.add((marker["code"], marker["words"]))
+        if token.line[: token.start[1]].strip():
+            lines |= _statement_at(statements, token.start[0])
     if len(found) > 1:
-        raise ValueError(f"{len(found)} markers; a script has one planted bottleneck")
-    return found[0] if found else None
+        raise ValueError(f"{len(found)} kinds of markers; a script has one planted bottleneck")
+    return Expectation(code=min(found)[0], lines=frozenset(lines), told=min(found)[1]) if found else None
 
 
-def _statement_at(statements: list[ast.stmt], line: int) -> tuple[int, int]:
-    """First and last line of the innermost statement at a line; of a loop or branch only its head."""
+def _statement_at(statements: list[ast.stmt], line: int) -> set[int]:
+    """Lines of the innermost statement at a line; of a loop or branch only its head."""
     spans = []
     for node in statements:
         body = getattr(node, "body", None)
         last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
-        spans.append((node.lineno, max(node.lineno, last)))
-    return min((span for span in spans if span[0] <= line <= span[1]), key=lambda span: span[1] - span[0])
+        spans.append(range(node.lineno, max(node.lineno, last) + 1))
+    return set(min((span for span in spans if line in span), key=lambda span: len(span)))
 
 
 def record(script: Path, arguments: list[str]) -> Recorded:
@@ -176,7 +177,7 @@ def judge(script: Path, expected: Expectation | None, faulty: Recorded, twin: Re
             result.cost_share = mine[0]["cost_ns"] / faulty.window_ns if faulty.window_ns else None
             place = mine[0]["location"]
             result.named = f"{place['file']}:{place['line']}" if place else None
-        if expected.first_line is not None:
+        if expected.lines:
             result.right_statement = bool(mine) and _is_at(mine[0]["location"], script, expected)
     if twin:
         result.others_in_twin = [_brief(one, twin) for one in twin.findings]
@@ -196,9 +197,9 @@ def _tells(said: Recorded, expected: Expectation) -> bool:
 
 
 def _is_at(place: dict[str, Any] | None, script: Path, expected: Expectation) -> bool:
-    if place is None or expected.first_line is None or expected.last_line is None:
+    if place is None or place["precision"] != "statement":
         return False
-    return Path(place["file"]).name == script.name and expected.first_line <= place["line"] <= expected.last_line
+    return Path(place["file"]).name == script.name and place["line"] in expected.lines
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ def smoothed_loss(logits: torch.Tensor, targets: torch.Tensor, smoothing: float 
     total = torch.zeros(())
     for i in range(len(targets)):
         row = log_probs[i]  # expect: LCH005
-        total = total - (1 - smoothing) * row[targets[i]] - smoothing * row.mean()
+        total = total - (1 - smoothing) * row[targets[i]] - smoothing * row.mean()  # expect: LCH005
     return total / len(targets)
 
 
