@@ -64,6 +64,18 @@ def test_a_body_that_fetches_from_two_tensors_in_two_statements_is_one_loop(chec
     assert finding.cost_ns == 400 * US * 19 // 20
 
 
+def test_two_fetches_a_pass_may_want_the_same_index(check):
+    ops = []
+    for place in range(20):
+        entry = json.dumps(["", "0", str(place)])
+        for nth, dims in enumerate(("[[20, 8]]", "[[20]]")):
+            begin = (place * 20 + 5 * nth) * US
+            ops.append(span("aten::select", begin, 4 * US, concrete_inputs=entry, input_dims=dims))
+        ops += [span("aten::add", (place * 20 + 10 + nth) * US, US // 2) for nth in range(7)]
+    (finding,) = check("LCH005", on_cpu(ops))
+    assert finding.cost_ns == 400 * US * 19 // 20
+
+
 def test_work_within_the_loop_is_not_overhead(check):
     ops = [*entries(10, between=0), *(span("aten::mm", (5 + 20 * place) * US, 15 * US) for place in range(10))]
     (finding,) = check("LCH005", on_cpu(ops))

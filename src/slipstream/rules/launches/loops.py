@@ -14,8 +14,10 @@ from slipstream.rules.window_ops import FIXED_NS, PACE, pace_idle, spans_of, win
 from slipstream.store import Tables
 
 INDEXED = ("aten::select", "aten::index", "aten::slice")
+FETCHES = (*INDEXED, "aten::item")
+"""What a body does to get at entries, of this tensor or of another one."""
 BODY_OPS = 8
-"""Ops between two entries of one loop; a longer body does more than to fetch entries."""
+"""Ops between two entries of one loop, fetches aside, from which on its body does more than to fetch entries."""
 ENTRIES = 10
 """Entries in a row from which on it is a loop."""
 CALLS = 4
@@ -39,13 +41,14 @@ def indexing_loops(tables: Tables, scope: Scope) -> pl.DataFrame:
         thread, ts_ns, dur_ns (to the end of the last body), count, name of the op, and the place.
     """
     roots = _roots(tables, scope)
-    roots = roots.with_columns(place=pl.int_range(pl.len()).over("thread"))
+    roots = roots.with_columns(done=(~pl.col("name").is_in(FETCHES)).cum_sum().over("thread"))
     keys = roots.filter(pl.col("name").is_in(INDEXED))
     same = ("thread", "name", *PLACE)
-    # A body of several statements fetches at several places in turn: each of them is followed by itself.
-    keys = keys.sort(*same, "place")
-    new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in same)
-    far = pl.col("place") - pl.col("place").shift(1) > BODY_OPS
+    # A body may fetch from several tensors and in several statements in turn: each of these fetches makes a run.
+    one = ("thread", "name", "input_dims", *PLACE)
+    keys = keys.sort(*one, "ts_ns")
+    new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in one)
+    far = pl.col("done") - pl.col("done").shift(1) >= BODY_OPS
     keys = keys.with_columns(run=(new | far.fill_null(True)).cum_sum())
     runs = keys.group_by("run", maintain_order=True).agg(
         *(pl.col(name).first() for name in same),

@@ -22,9 +22,9 @@ class PythonIndexingLoop(Rule):
     """Python indexing loop.
 
     What it detects
-    Ten and more entries (`x[i]`: `select`, `index` or `slice`) fetched in a row at one place in the code, with at
-    most eight ops from one to the next. Loops inside the data loader are left to INP001. The cost is what one call
-    for all entries would save: without a device the Python between ops and the fixed cost of every call, on a
+    Ten and more entries (`x[i]`: `select`, `index` or `slice`) fetched in a row at one place in the code, with fewer
+    than eight other ops from one to the next. Loops inside the data loader are left to INP001. The cost is what one
+    call for all entries would save: without a device the Python between ops and the fixed cost of every call, on a
     device the idle time during the loop that the host's pace is the cause of (part of what LCH001 counts).
 
     Why it costs time
