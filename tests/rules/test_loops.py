@@ -76,6 +76,19 @@ def test_two_fetches_a_pass_may_want_the_same_index(check):
     assert finding.cost_ns == 400 * US * 19 // 20
 
 
+def test_the_backward_of_entries_counts_and_that_of_other_ops_by_its_fixed_cost(check):
+    node = "autograd::engine::evaluate_function: "
+    ops = [{**op, "sequence": number} for number, op in enumerate(entries(10))]
+    nodes = []
+    for place in range(10):
+        begin = (500 + 60 * place) * US
+        nodes.append(span(f"{node}SumBackward1", begin, 20 * US, sequence=2 * place + 1, fwd_thread=1))
+        nodes.append(span(f"{node}SelectBackward0", begin + 30 * US, 20 * US, sequence=2 * place, fwd_thread=1))
+    nodes.append(span(f"{node}MmBackward0", 1_500 * US, 90 * US, sequence=99, fwd_thread=1))  # none of the loop's
+    (finding,) = check("LCH005", on_cpu([*ops, *nodes]))
+    assert finding.cost_ns == (200 + 10 * (5 + 20)) * US * 9 // 10
+
+
 def test_work_within_the_loop_is_not_overhead(check):
     ops = [*entries(10, between=0), *(span("aten::mm", (5 + 20 * place) * US, 15 * US) for place in range(10))]
     (finding,) = check("LCH005", on_cpu(ops))

@@ -56,13 +56,10 @@ def main() -> None:
     sentences = []
     for _ in range(32 * 32):
         tokens = [rng.randrange(1, 500) for _ in range(min(LONGEST, int(rng.gammavariate(4, 6)) + 4))]
-        sentences.append((tokens, int(tokens[0] > 250)))
+        sentences.append((torch.tensor(tokens), int(tokens[0] > 250)))
 
-    def collate(samples: list[tuple[list[int], int]]) -> dict[str, torch.Tensor]:
-        length = max(len(tokens) for tokens, _ in samples)
-        ids = torch.zeros(len(samples), length, dtype=torch.long)
-        for row, (tokens, _) in enumerate(samples):
-            ids[row, : len(tokens)] = torch.tensor(tokens)
+    def collate(samples: list[tuple[torch.Tensor, int]]) -> dict[str, torch.Tensor]:
+        ids = nn.utils.rnn.pad_sequence([tokens for tokens, _ in samples], batch_first=True)
         labels = torch.tensor([label for _, label in samples])
         return {"input_ids": ids, "attention_mask": (ids != 0).long(), "labels": labels}
 

@@ -2,15 +2,20 @@
 
 from typing import ClassVar
 
+import polars as pl
+
 from slipstream.model import Dismissal, Finding, Fix
 from slipstream.rules.launches.loops import ENTRIES, indexing_loops, with_fixed_cost
 from slipstream.rules.places import by_place
 from slipstream.rules.rule import Rule
-from slipstream.rules.scope import scope_of
-from slipstream.rules.window_ops import costliest
+from slipstream.rules.scope import Scope, scope_of
+from slipstream.rules.window_ops import FIXED_NS, costliest, window_ops
 from slipstream.rules.wording import duration, per_step, percent
 from slipstream.store import Tables
 
+NODE = "autograd::engine::evaluate_function: "
+FETCHED = rf"^{NODE}(Select|Index|Slice)Backward"
+"""Nodes that put the gradient of one entry into a tensor of the full size."""
 SNIPPET = """\
 total = x.sum(dim=1)                       # not: [x[i].sum() for i in range(len(x))]
 picked = x[torch.arange(len(x)), labels]   # not: torch.stack([x[i, labels[i]] for i in range(len(x))])
@@ -30,7 +35,7 @@ class PythonIndexingLoop(Rule):
     Why it costs time
     Every entry costs an indexing call and the ops of the loop's body, each 1 to 50 us whatever its size, where one
     op on the whole tensor would do. In the backward pass every entry has a node of its own, which fills a tensor of
-    the full size with zeros to put one entry into it; that is not counted here.
+    the full size with zeros to put one entry into it, and adds it to that of the other entries.
 
     Fix
     Write the body for the whole tensor: reductions with `dim=`, indexing by a tensor, `gather`, slices of shifted
@@ -55,6 +60,7 @@ class PythonIndexingLoop(Rule):
         loops = with_fixed_cost(tables, scope, indexing_loops(tables, scope))
         if not loops.height:
             return []
+        loops = loops.with_columns(pl.col("cost_ns") + _backward_ns(tables, scope, loops))
         if not int(loops["cost_ns"].sum()):
             return [
                 self.dismissal(
@@ -83,3 +89,20 @@ class PythonIndexingLoop(Rule):
             "the one before.",
             snippet=SNIPPET,
         )
+
+
+def _backward_ns(tables: Tables, scope: Scope, loops: pl.DataFrame) -> pl.Series:
+    """What one pass over everything would save of each loop's part of the backward pass; on a device not counted."""
+    if scope.on_device:
+        return pl.zeros(loops.height, pl.Int64, eager=True)
+    spans = loops.select("thread", "ts_ns", "count", until=pl.col("ts_ns") + pl.col("dur_ns")).with_row_index("loop")
+    ops = window_ops(tables, scope).filter(pl.col("sequence").is_not_null())
+    backward = pl.col("fwd_thread").fill_null(0) != 0
+    made = ops.filter(~backward).sort("ts_ns").join_asof(spans.sort("ts_ns"), on="ts_ns", by="thread")
+    made = made.filter(pl.col("ts_ns") < pl.col("until")).unique("sequence").select("sequence", "loop", "count")
+    nodes = ops.filter(backward & pl.col("name").str.starts_with(NODE)).join(made, on="sequence")
+    whole = (
+        pl.when(pl.col("name").str.contains(FETCHED)).then("dur_ns").otherwise(pl.min_horizontal("dur_ns", FIXED_NS))
+    )
+    saved = nodes.group_by("loop").agg(cost_ns=(whole * (1 - 1 / pl.col("count"))).sum().round().cast(pl.Int64))
+    return spans.join(saved, on="loop", how="left", maintain_order="left")["cost_ns"].fill_null(0)
