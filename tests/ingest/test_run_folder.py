@@ -137,6 +137,31 @@ def test_a_spoilt_cache_is_read_past(run):
         assert read(run.root).ops.equals(expected)
 
 
+def test_opening_a_cache_reads_no_table(run, monkeypatch):
+    expected = read(run.root).ops
+    opened = read(run.root)
+    assert "ops 1" in repr(opened)
+    asked = []
+    monkeypatch.setattr(pl, "read_parquet", lambda path, **_: asked.append(path.name) or expected)
+    assert not asked
+    assert opened.ops.equals(expected)
+    assert opened.ops.equals(expected)
+    assert asked == ["ops.parquet"]
+
+
+def test_a_table_spoilt_behind_its_footer_is_read_from_the_recording(run):
+    expected = read(run.root).ops
+    file = run.rank(0) / "tables" / "ops.parquet"
+    sound = file.read_bytes()
+    footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    file.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + sound[footer:])
+    opened = read(run.root)
+    assert opened.ops.equals(expected)
+    assert not (run.rank(0) / "tables" / "tables.json").exists()
+    assert read(run.root).ops.equals(expected)
+    assert (run.rank(0) / "tables" / "tables.json").exists()
+
+
 def test_a_folder_that_cannot_be_written_to(run, monkeypatch):
     from pathlib import Path
 

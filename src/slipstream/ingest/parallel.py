@@ -20,7 +20,7 @@ from slipstream.ingest.location import Recording
 from slipstream.ingest.reading import read
 from slipstream.ingest.remote import is_remote
 from slipstream.ingest.run_folder import TRACE
-from slipstream.ingest.table_cache import FOLDER, INDEX, cached, keep
+from slipstream.ingest.table_cache import FOLDER, INDEX, keep, left_by_process
 from slipstream.model import BadInput, MissingInput, NotATrace
 from slipstream.store import RunFolder, Trace
 
@@ -102,7 +102,7 @@ def _read_elsewhere(recording: Recording, folder: Path, threads: int) -> Trace |
         if done.returncode:
             return None
         if not (folder / REFUSAL).exists():
-            return cached(folder, {})
+            return left_by_process(folder)
         kind, message = msgspec.json.decode((folder / REFUSAL).read_bytes(), type=tuple[str, str])
     except (OSError, ValueError):  # no process, no room for its answer, or a path that is no text
         return None

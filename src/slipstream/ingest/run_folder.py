@@ -1,5 +1,6 @@
 """One rank of a run folder -> ``Trace``: what the profiler recorded and what slipstream measured itself."""
 
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -8,9 +9,9 @@ import polars as pl
 from slipstream.ingest.kineto import read_kineto
 from slipstream.ingest.ledger import Ledger
 from slipstream.ingest.statements import statements
-from slipstream.ingest.table_cache import cached, keep, stamps
+from slipstream.ingest.table_cache import Stamps, cached, keep, stamps
 from slipstream.model import BadInput, DeviceKind, Integrity, NotATrace, Source
-from slipstream.store import LINES, MEASURED, RunFolder, RunInfo, Trace
+from slipstream.store import LINES, MEASURED, Deferred, RunFolder, RunInfo, Trace
 
 TRACE = "trace.json.gz"
 PLACES = "places.json.gz"
@@ -40,7 +41,7 @@ def read_run_folder(root: Path, rank: int, path: str) -> Trace:
             f"{place} holds neither a trace nor a measured table: {_outcome(info)}. "
             "Run the job again for some more steps."
         )
-    tables = {} if recorded is None else {name: recorded.table(name) for name in recorded}
+    tables: dict[str, pl.DataFrame | Deferred] = {} if recorded is None else recorded.held()
     origin = _origin(recorded, measured, ledger)
     for name, frame in measured.items():
         tables[name] = frame.with_columns(
@@ -75,25 +76,32 @@ def _outcome(info: RunInfo | None) -> str:
 def _recorded(place: Path, info: RunInfo | None, ledger: Ledger) -> Trace | None:
     """What the profiler recorded, with ``statements`` where the extra step was; None without a window."""
     files = stamps(place, (TRACE, PLACES, LINES_FILE))
+    why = _outcome(info)
     if TRACE in files:
-        trace = cached(place, files)
+        fresh = cache(partial(_fresh, place, files))
+        trace = cached(place, files, fresh)
         if trace is not None:
             return trace
-    why = _outcome(info)
-    trace = None
-    if TRACE in files:
         try:
-            with (place / TRACE).open("rb") as file:
-                trace = read_kineto(file, str(place / TRACE), "run_folder", None)
+            trace = fresh()
         except BadInput as error:
             why = str(error)
-    if trace is None:
-        ledger.note("no_window", 1, f"No window was recorded: {why}", effect="lower_bound")
-        return None
-    if PLACES in files and LINES_FILE in files:
-        trace = _with_statements(trace, place)
-    keep(place, files, trace)
-    return trace
+        else:
+            keep(place, files, trace)
+            return trace
+    ledger.note("no_window", 1, f"No window was recorded: {why}", effect="lower_bound")
+    return None
+
+
+def _fresh(place: Path, files: Stamps) -> Trace:
+    """Read the profiler's file.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    with (place / TRACE).open("rb") as file:
+        trace = read_kineto(file, str(place / TRACE), "run_folder", None)
+    return _with_statements(trace, place) if PLACES in files and LINES_FILE in files else trace
 
 
 def _with_statements(trace: Trace, place: Path) -> Trace:
@@ -109,8 +117,7 @@ def _with_statements(trace: Trace, place: Path) -> Trace:
 
 
 def _rebuilt(trace: Trace, further: dict[str, pl.DataFrame], integrity: Integrity) -> Trace:
-    tables = {name: trace.table(name) for name in trace}
-    return Trace(trace.source, integrity, tables | further, element_count=trace.element_count)
+    return Trace(trace.source, integrity, trace.held() | further, element_count=trace.element_count)
 
 
 def _measured(place: Path, ledger: Ledger) -> dict[str, pl.DataFrame]:

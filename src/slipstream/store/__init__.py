@@ -8,7 +8,7 @@ from slipstream.store.recorded import RECORDED
 from slipstream.store.report import Report
 from slipstream.store.run_folder import LINES, RunFolder, RunInfo
 from slipstream.store.tables import Builder, Tables
-from slipstream.store.trace import Trace
+from slipstream.store.trace import Deferred, Trace
 
 DECLARED = {table.name: table for table in (*RECORDED, *MEASURED, *DERIVED)}
 """Every table by name."""
@@ -22,6 +22,7 @@ __all__ = [
     "RECORDED",
     "Builder",
     "Column",
+    "Deferred",
     "Kind",
     "Metric",
     "Report",

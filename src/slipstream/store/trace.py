@@ -1,14 +1,26 @@
 """One recording: its tables, where it came from and how far it can be trusted."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from slipstream.model import Integrity, NotEnoughData, Source
 from slipstream.store.exchange import to_arrow, to_pandas
 from slipstream.store.measured import MEASURED
 from slipstream.store.recorded import RECORDED
+
+_DECLARED = {table.name: table for table in (*RECORDED, *MEASURED)}
+
+
+class Deferred(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that is read when it is first asked for."""
+
+    height: int
+    """Its rows."""
+    load: Callable[[], pl.DataFrame]
+    """Gives the frame with its declared columns; called once."""
 
 
 class Trace:
@@ -22,33 +34,30 @@ class Trace:
     Args:
         source: where it came from.
         integrity: what was repaired and how far figures can be trusted.
-        tables: frames by name; recorded ones that are left out become empty.
+        tables: frames by name, or what reads one later; recorded ones that are left out become empty.
         element_count: elements of traceEvents, whether readable or not.
         packages: top-level names of what was installed where it was recorded (live captures); all other code
             outside the standard library is the user's. None: not known.
     Raises:
-        ValueError: a table is not declared, or a frame does not have its schema.
+        ValueError: a table is not declared, or a frame does not have its schema (of a deferred one: when it is read).
     """
 
     def __init__(
         self,
         source: Source,
         integrity: Integrity,
-        tables: Mapping[str, pl.DataFrame],
+        tables: Mapping[str, pl.DataFrame | Deferred],
         element_count: int | None = None,
         packages: frozenset[str] | None = None,
     ) -> None:
         self.source = source
         self.integrity = integrity
         self.packages = packages
-        self._tables = {table.name: table.empty() for table in RECORDED}
-        declared = {table.name: table for table in (*RECORDED, *MEASURED)}
-        for name, frame in tables.items():
-            if name not in declared:
+        self._tables: dict[str, pl.DataFrame | Deferred] = {table.name: table.empty() for table in RECORDED}
+        for name, held in tables.items():
+            if name not in _DECLARED:
                 raise ValueError(f"no table is declared under the name {name}")
-            if dict(frame.schema) != declared[name].schema:
-                raise ValueError(f"table {name} does not have its declared columns: {frame.schema}")
-            self._tables[name] = frame
+            self._tables[name] = held if isinstance(held, Deferred) else _checked(name, held)
         self.element_count = self._tables["events"].height if element_count is None else element_count
 
     def table(self, name: str) -> pl.DataFrame:
@@ -59,10 +68,17 @@ class Trace:
             KeyError: no such table is declared.
         """
         if name in self._tables:
-            return self._tables[name]
-        if any(name == table.name for table in MEASURED):
+            held = self._tables[name]
+            if isinstance(held, Deferred):
+                held = self._tables[name] = _checked(name, held.load())
+            return held
+        if name in _DECLARED:
             raise NotEnoughData(f"table {name} was not measured: record the job with `slipstream run`")
         raise KeyError(name)
+
+    def held(self) -> dict[str, pl.DataFrame | Deferred]:
+        """What is there by name, deferred tables as they are: for making another trace of this one."""
+        return dict(self._tables)
 
     def to_arrow(self, name: str) -> Any:
         """One table as a ``pyarrow.Table``; texts that repeat are dictionaries, what is missing is null.
@@ -103,5 +119,11 @@ class Trace:
         return name in self._tables
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name} {frame.height:,}" for name, frame in self._tables.items() if frame.height)
+        rows = ", ".join(f"{name} {held.height:,}" for name, held in self._tables.items() if held.height)
         return f"Trace({self.source.path!r}, grade {self.integrity.grade}, rows: {rows or 'none'})"
+
+
+def _checked(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    if dict(frame.schema) != _DECLARED[name].schema:
+        raise ValueError(f"table {name} does not have its declared columns: {frame.schema}")
+    return frame
