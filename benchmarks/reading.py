@@ -32,6 +32,10 @@ ARMS = {
     "gzip + json.loads": ("import gzip, json", "kept = json.loads(gzip.open(path).read())"),
     "slipstream": ("from slipstream.ingest import read", "kept = read(path)"),
     "slipstream, cached": ("from slipstream.ingest import read", "kept = read(path)"),
+    "slipstream, cached, every table": (
+        "from slipstream.ingest import read",
+        "opened = read(path); kept = [opened.table(name) for name in opened]",
+    ),
 }
 HTA = (
     "import os, logging\nlogging.disable(logging.CRITICAL)\nfrom hta.common.trace_parser import parse_trace_dataframe"
