@@ -45,7 +45,7 @@ def describe(batch: object) -> Batch:
         batch: whatever a data loader yields. Tensors on a device are not looked into: that would wait for it.
     """
     tensors = list(_tensors(batch, DEPTH))
-    samples = next((int(tensor.shape[0]) for _, tensor in tensors if tensor.dim()), None)
+    samples = _first_length(tensors)
     used = _from_mask(tensors)
     if used is not None:
         return _counted(samples, used)
@@ -57,6 +57,15 @@ def describe(batch: object) -> Batch:
                 return Batch(samples=samples, positions=ids.size)
             return _counted(samples, used)
     return Batch(samples=samples)
+
+
+def samples_of(batch: object) -> int | None:
+    """Samples of a batch: the length of its first tensor; None: there is none."""
+    return _first_length(_tensors(batch, DEPTH))
+
+
+def _first_length(tensors: Iterable[tuple[str, Any]]) -> int | None:
+    return next((int(tensor.shape[0]) for _, tensor in tensors if tensor.dim()), None)
 
 
 def _counted(samples: int | None, used: npt.NDArray[np.bool_]) -> Batch:

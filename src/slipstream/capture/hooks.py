@@ -9,7 +9,8 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch.amp import GradScaler, autocast
@@ -18,24 +19,55 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from slipstream.capture.clock import monotonic_ns
 from slipstream.capture.kineto import inside_backward, is_ours
-from slipstream.capture.recorder import Recorder
+
+if TYPE_CHECKING:
+    from slipstream.capture.recorder import Recorder
 
 _compiling: Callable[[], bool] = torch.compiler.is_compiling
 
 
-def install_hooks(recorder: Recorder) -> None:
+class Listener(Protocol):
+    """Who is told what the training does; ``recorder.Recorder`` says what each call means."""
+
+    off: bool
+    inside_optimizer: bool
+    optimizer_calls: int
+
+    def optimizer_stepped(
+        self, optimizer: object, began_ns: int, ended_ns: int, frame: FrameType | None, skipped: bool | None
+    ) -> None:
+        """An optimizer has stepped, or GradScaler has left its step out."""
+
+    def fetch_begins(self) -> None:
+        """The training asks for a batch."""
+
+    def fetched(
+        self, iterator: Any, batch: object, first: bool, began_ns: int, ended_ns: int, frame: FrameType | None
+    ) -> None:
+        """A data loader has handed over a batch."""
+
+    def went_backward(self, began_ns: int, ended_ns: int, frame: FrameType | None) -> None:
+        """An outermost backward pass has returned."""
+
+
+def watch_training(listener: Listener) -> None:
+    """Wrap what tells of batches, backward passes and steps."""
+    _watch_optimizers(listener)
+    _watch_scalers(listener)
+    _watch_loaders(listener)
+    _watch_backward(listener)
+
+
+def install_hooks(recorder: "Recorder") -> None:
     """Wrap everything that the recorder listens to."""
-    _watch_optimizers(recorder)
-    _watch_scalers(recorder)
-    _watch_loaders(recorder)
-    _watch_backward(recorder)
+    watch_training(recorder)
     _watch_garbage_collector(recorder)
     _watch_autocast(recorder)
     _watch_profilers(recorder)
     os.register_at_fork(after_in_child=functools.partial(_forget, recorder))
 
 
-def _watch_optimizers(recorder: Recorder) -> None:
+def _watch_optimizers(listener: Listener) -> None:
     original = Optimizer.profile_hook_step
 
     def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,9 +75,9 @@ def _watch_optimizers(recorder: Recorder) -> None:
 
         @functools.wraps(hooked)
         def step(*args: Any, **kwargs: Any) -> Any:
-            if _compiling() or recorder.inside_optimizer or recorder.off:
+            if _compiling() or listener.inside_optimizer or listener.off:
                 return hooked(*args, **kwargs)
-            recorder.inside_optimizer = True
+            listener.inside_optimizer = True
             began = monotonic_ns()
             try:
                 result = hooked(*args, **kwargs)
@@ -53,12 +85,12 @@ def _watch_optimizers(recorder: Recorder) -> None:
                 _without_this_frame(error)
                 raise
             finally:
-                recorder.inside_optimizer = False
+                listener.inside_optimizer = False
             ended = monotonic_ns()
-            recorder.optimizer_calls += 1
+            listener.optimizer_calls += 1
             # Optimizers that unscale by themselves know only on the device whether they left the update out.
             skipped = None if getattr(args[0], "found_inf", None) is not None else False
-            recorder.optimizer_stepped(args[0], began, ended, sys._getframe(1), skipped)
+            listener.optimizer_stepped(args[0], began, ended, sys._getframe(1), skipped)
             return result
 
         return step
@@ -66,52 +98,52 @@ def _watch_optimizers(recorder: Recorder) -> None:
     cast(Any, Optimizer).profile_hook_step = staticmethod(profile_hook_step)
 
 
-def _watch_scalers(recorder: Recorder) -> None:
+def _watch_scalers(listener: Listener) -> None:
     original = GradScaler.step
 
     @functools.wraps(original)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        before = recorder.optimizer_calls
+        before = listener.optimizer_calls
         began = monotonic_ns()
         try:
             result = original(self, optimizer, *args, **kwargs)
         except BaseException as error:
             _without_this_frame(error)
             raise
-        if recorder.optimizer_calls == before and self.is_enabled() and not recorder.off:
-            recorder.optimizer_stepped(optimizer, began, monotonic_ns(), sys._getframe(1), True)
+        if listener.optimizer_calls == before and self.is_enabled() and not listener.off:
+            listener.optimizer_stepped(optimizer, began, monotonic_ns(), sys._getframe(1), True)
         return result
 
     cast(Any, GradScaler).step = step
 
 
-def _watch_loaders(recorder: Recorder) -> None:
+def _watch_loaders(listener: Listener) -> None:
     original = _BaseDataLoaderIter.__next__
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:  # noqa: N807 - it takes the place of the method of that name
-        if recorder.off:
+        if listener.off:
             return original(self)
         first = self._num_yielded == 0
-        recorder.fetch_begins()
+        listener.fetch_begins()
         began = monotonic_ns()
         try:
             batch = original(self)
         except BaseException as error:
             _without_this_frame(error)
             raise
-        recorder.fetched(self, batch, first, began, monotonic_ns(), sys._getframe(1))
+        listener.fetched(self, batch, first, began, monotonic_ns(), sys._getframe(1))
         return batch
 
     cast(Any, _BaseDataLoaderIter).__next__ = __next__
 
 
-def _watch_backward(recorder: Recorder) -> None:
+def _watch_backward(listener: Listener) -> None:
     original = torch.autograd.backward
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if _compiling() or recorder.off or inside_backward():
+        if _compiling() or listener.off or inside_backward():
             return original(*args, **kwargs)
         began = monotonic_ns()
         try:
@@ -119,13 +151,13 @@ def _watch_backward(recorder: Recorder) -> None:
         except BaseException as error:
             _without_this_frame(error)
             raise
-        recorder.went_backward(began, monotonic_ns(), sys._getframe(1))
+        listener.went_backward(began, monotonic_ns(), sys._getframe(1))
         return result
 
     torch.autograd.backward = backward
 
 
-def _watch_garbage_collector(recorder: Recorder) -> None:
+def _watch_garbage_collector(recorder: "Recorder") -> None:
     began = 0
 
     def collected(phase: str, info: dict[str, int]) -> None:
@@ -138,7 +170,7 @@ def _watch_garbage_collector(recorder: Recorder) -> None:
     gc.callbacks.append(collected)
 
 
-def _watch_autocast(recorder: Recorder) -> None:
+def _watch_autocast(recorder: "Recorder") -> None:
     original: Callable[[Any], Any] = autocast.__enter__
 
     @functools.wraps(original)
@@ -150,7 +182,7 @@ def _watch_autocast(recorder: Recorder) -> None:
     cast(Any, autocast).__enter__ = __enter__
 
 
-def _watch_profilers(recorder: Recorder) -> None:
+def _watch_profilers(recorder: "Recorder") -> None:
     profile: Any = torch.autograd.profiler.profile
     original = profile._prepare_trace
 
@@ -163,7 +195,7 @@ def _watch_profilers(recorder: Recorder) -> None:
     profile._prepare_trace = _prepare_trace
 
 
-def _forget(recorder: Recorder) -> None:
+def _forget(recorder: "Recorder") -> None:
     """In a forked child: it is no trainer until it steps an optimizer itself, and records nothing meanwhile."""
     if recorder.window.phase in ("recording", "places"):
         # The parent's profiler would go on collecting in here, with nobody to stop it.

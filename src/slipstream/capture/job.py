@@ -12,6 +12,19 @@ STEPS = 6
 """Steps that are recorded unless told otherwise."""
 
 
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A treatment that is to be applied to a job: its name and what it is set to."""
+
+    name: str
+    """Module in ``slipstream.tuning.treatments``."""
+    options: dict[str, str | int | float | bool] = {}
+    """What differs from the treatment's own settings."""
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value in sorted(self.options.items()))
+        return f"{self.name}({given})" if given else self.name
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A job to run under the capture."""
 
@@ -29,6 +42,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Steps to record."""
     places: bool = True
     """Whether one further step is traced line by line, for the places of findings."""
+    treatments: tuple[Choice, ...] = ()
+    """What is applied to the job; the part that does so has to be among ``parts``."""
+    parts: tuple[str, ...] = ()
+    """Modules whose ``install(job)`` is called before the recording's."""
+    environment: dict[str, str] = {}
+    """Environment variables of the job besides this process' own."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +62,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int | None = None
     steps: int = STEPS
     places: bool = True
+    treatments: tuple[Choice, ...] = ()
 
 
 def read_job(path: str | Path) -> Job:

@@ -59,7 +59,7 @@ def launch(job: JobSpec, on_progress: Callable[[str], None] | None = None) -> Ou
     if leads:
         folder.write_info(info)
     progress = Progress(folder, on_progress)
-    returncode = run_to_the_end(command(job), job_environment(os.environ, job_file), progress.look)
+    returncode = run_to_the_end(command(job), job_environment(os.environ | job.environment, job_file), progress.look)
     progress.look()
     info = completed(info, folder, returncode)
     info.packages = library_names(without=info.options.pop("user_package", None))  # type: ignore[arg-type]
@@ -123,10 +123,11 @@ def _write_job(job: JobSpec, folder: RunFolder) -> Path:
     wish = Job(
         folder=str(folder.root),
         prefix=sys.prefix,
-        parts=PARTS,
+        parts=(*job.parts, *PARTS),
         warmup=job.warmup,
         steps=job.steps,
         places=job.places,
+        treatments=job.treatments,
     )
     part = path.with_name(f"job.json.{os.getpid()}")
     part.write_bytes(msgspec.json.encode(wish))
