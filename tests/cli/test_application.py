@@ -28,6 +28,7 @@ OPTIONS = {
         "--quiet",
         "-q",
     },
+    "view": {"PATH", "--steps", "--finding", "--output", "-o", "--browser/--no-browser"},
 }
 """What scripts of users rely on: a changed set is a changed interface."""
 

@@ -2,6 +2,7 @@
 
 from slipstream.store.column import Column, Kind, Table
 from slipstream.store.derived import DERIVED
+from slipstream.store.excerpt import excerpt
 from slipstream.store.measured import MEASURED
 from slipstream.store.metrics import METRICS, Metric
 from slipstream.store.recorded import RECORDED
@@ -31,4 +32,5 @@ __all__ = [
     "Table",
     "Tables",
     "Trace",
+    "excerpt",
 ]
