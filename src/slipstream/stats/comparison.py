@@ -6,19 +6,18 @@ would not reject. So verdict and interval never contradict each other.
 """
 
 import functools
-from typing import Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.model import Verdict
 from slipstream.stats.median import checked
+from slipstream.stats.verdict import verdict_of
 
 CONFIDENCE = 0.95
 _MOST_VALUES = 2_000
 """Samples beyond this are thinned to as many of their quantiles: the interval takes the differences of all pairs."""
-
-Verdict = Literal["faster", "slower", "no_difference_shown", "cannot_tell"]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,9 +69,8 @@ def compare(
     # Each sample around its own median: what would be left between two samples without a difference.
     least, most = _limits(before - np.median(before), after - np.median(after), rank)
     low, high = min(low, difference), max(high, difference)
-    verdict: Verdict = "faster" if high < 0 else "slower" if low > 0 else "no_difference_shown"
     return Comparison(
-        verdict=verdict,
+        verdict=verdict_of(low, high),
         reason=None,
         difference=difference,
         low=low,

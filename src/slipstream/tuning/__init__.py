@@ -1,0 +1,58 @@
+"""Treatments, trials in fresh processes, proof that they applied, and verdicts.
+
+The names are lazy: the job's own process imports parts of this package and must stay cheap to start.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from slipstream.capture.job import Choice
+    from slipstream.tuning.child import Child
+    from slipstream.tuning.environment import Environment, look_around
+    from slipstream.tuning.registry import all_treatments, treatment_of
+    from slipstream.tuning.treatment import Permanent, Proof, Treatment
+    from slipstream.tuning.trials.plan import Arm, Plan, Protocol
+    from slipstream.tuning.trials.results import Measurement
+
+_LAZY = {
+    "Arm": "slipstream.tuning.trials.plan",
+    "Child": "slipstream.tuning.child",
+    "Choice": "slipstream.capture.job",
+    "Environment": "slipstream.tuning.environment",
+    "Measurement": "slipstream.tuning.trials.results",
+    "Permanent": "slipstream.tuning.treatment",
+    "Plan": "slipstream.tuning.trials.plan",
+    "Proof": "slipstream.tuning.treatment",
+    "Protocol": "slipstream.tuning.trials.plan",
+    "Treatment": "slipstream.tuning.treatment",
+    "all_treatments": "slipstream.tuning.registry",
+    "look_around": "slipstream.tuning.environment",
+    "treatment_of": "slipstream.tuning.registry",
+}
+
+__all__ = [
+    "Arm",
+    "Child",
+    "Choice",
+    "Environment",
+    "Measurement",
+    "Permanent",
+    "Plan",
+    "Proof",
+    "Protocol",
+    "Treatment",
+    "all_treatments",
+    "look_around",
+    "treatment_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'slipstream.tuning' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

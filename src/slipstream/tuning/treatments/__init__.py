@@ -1,0 +1,1 @@
+"""One treatment per file; discovery finds them (see ``tuning.registry``)."""
