@@ -4,7 +4,7 @@
 with edits. Nothing here knows a rule: rules name the edits.
 """
 
-from slipstream.forecast.edits import Edit, cut_waits, removing, scaled
+from slipstream.forecast.edits import Edit, cut_waits, on_threads, removing, scaled
 from slipstream.forecast.gain import WORST_REPLAY_ERROR, ceiling_of, gain_of
 from slipstream.forecast.replay import Replay, replay_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "ceiling_of",
     "cut_waits",
     "gain_of",
+    "on_threads",
     "removing",
     "replay_of",
     "scaled",

@@ -23,21 +23,21 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """of each of these tasks what is left, shape (tasks, 3): at worst, as expected, at best"""
     cut: Longs
     """edges that are gone: nothing waits along them any more"""
+    ceiling: bool = False
+    """whether it takes away more than any fix can"""
 
 
-def scaled(graph: Graph, tasks: npt.ArrayLike, factors: Factors, assumption: str) -> Edit:
+def scaled(tasks: Longs, factors: npt.ArrayLike, assumption: str, *, ceiling: bool = False) -> Edit:
     """Tasks take another time.
 
     Args:
-        graph: of the recording.
-        tasks: nodes, or a mask over all nodes.
-        factors: what is left of their durations.
+        tasks: nodes.
+        factors: what is left of their durations, for all the same three or three for each: shape (tasks, 3).
         assumption: what is taken for granted.
+        ceiling: whether it takes away more than any fix can.
     """
-    chosen = np.asarray(tasks)
-    index = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
-    left = np.broadcast_to(np.array(factors), (len(index), 3)).copy()
-    return Edit(assumption=assumption, tasks=index, left=left, cut=np.empty(0, np.int64))
+    left = np.broadcast_to(np.asarray(factors, float), (len(tasks), 3))
+    return Edit(assumption=assumption, tasks=tasks, left=left, cut=np.empty(0, np.int64), ceiling=ceiling)
 
 
 def removing(
@@ -62,7 +62,7 @@ def removing(
     begin, stop = np.asarray(start_ns, np.int64), np.asarray(end_ns, np.int64)
     order = np.argsort(begin, kind="stable")
     begin, stop = begin[order], stop[order]
-    mine = _threads(graph) if resource is None else nodes.resource == resource
+    mine = on_threads(graph) if resource is None else nodes.resource == resource
     index = np.flatnonzero(mine & (nodes.dur_ns > 0))
     covered = _covered(begin, stop, nodes.end_ns[index]) - _covered(begin, stop, nodes.start_ns[index])
     index, covered = index[covered > 0], covered[covered > 0]
@@ -85,13 +85,13 @@ def cut_waits(graph: Graph, events: npt.ArrayLike, assumption: str, *, calls_too
         assumption: what is taken for granted.
         calls_too: whether the calls themselves are gone as well.
     """
-    of_call = np.isin(graph.nodes.event, np.asarray(events, np.int64)) & _threads(graph)
+    of_call = np.isin(graph.nodes.event, np.asarray(events, np.int64)) & on_threads(graph)
     index = np.flatnonzero(of_call) if calls_too else np.empty(0, np.int64)
     waits = (graph.edges.kind == SYNC) & of_call[graph.edges.target]
     return Edit(assumption=assumption, tasks=index, left=np.zeros((len(index), 3)), cut=np.flatnonzero(waits))
 
 
-def _threads(graph: Graph) -> npt.NDArray[np.bool_]:
+def on_threads(graph: Graph) -> npt.NDArray[np.bool_]:
     """Whether each node is one of a host thread."""
     host = np.array([one.thread is not None for one in graph.resources], bool)
     return host[graph.nodes.resource]

@@ -16,7 +16,7 @@ _CONFIDENCE = 0.9
 _SEED = 20_260_101
 
 
-def gain_of(replay: Replay, edits: Sequence[Edit], *, ceiling: bool = False) -> Gain:
+def gain_of(replay: Replay, edits: Sequence[Edit]) -> Gain:
     """What edits would save, all made together.
 
     The interval joins three doubts: what the edits themselves leave open (their worst and best case), how much steps
@@ -25,7 +25,6 @@ def gain_of(replay: Replay, edits: Sequence[Edit], *, ceiling: bool = False) -> 
     Args:
         replay: the window.
         edits: of one fix, or of several.
-        ceiling: whether the edits take away more than any fix can.
     Raises:
         NotEnoughData: the unedited replay misses the recording by more than ``WORST_REPLAY_ERROR``.
     """
@@ -49,7 +48,7 @@ def gain_of(replay: Replay, edits: Sequence[Edit], *, ceiling: bool = False) -> 
         unit="step_time",
         basis="replay",
         assumptions=assumptions,
-        ceiling=ceiling,
+        ceiling=any(edit.ceiling for edit in edits),
         replay_error=error,
     )
 

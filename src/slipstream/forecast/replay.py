@@ -13,6 +13,7 @@ from typing import cast
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from slipstream.analysis.graph import LAUNCH, Graph, graph_of
 from slipstream.analysis.graph.inferred_waits import UNUSUAL_NS
@@ -62,7 +63,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     def step_errors(self) -> list[float]:
         """By how much it misses each step, as a share."""
         there = self.recorded_ns > 0
-        return (np.abs(self.replayed_ns - self.recorded_ns)[there] / self.recorded_ns[there]).tolist()
+        errors = np.abs(self.replayed_ns - self.recorded_ns)[there] / self.recorded_ns[there]
+        return [float(error) for error in errors]
 
     def steps_with(self, edits: Sequence[Edit], case: int = EXPECTED) -> Longs:
         """Length of each step in ns with all edits made, replayed together.
@@ -230,7 +232,8 @@ def _steps(
     return starts, np.clip(np.searchsorted(starts, since, side="right") - 1, 0, len(starts) - 1)
 
 
-def _new(resource: Longs) -> Longs:
+def _new(resource: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Where another resource begins."""
     return np.append(True, resource[1:] != resource[:-1])[: len(resource)]
 
 

@@ -7,6 +7,7 @@ import msgspec
 import polars as pl
 
 from slipstream.analysis import tables_of
+from slipstream.forecast import ceiling_of, gain_of, replay_of
 from slipstream.model import (
     CAUSES,
     BreakdownPart,
@@ -21,12 +22,13 @@ from slipstream.model import (
     Window,
 )
 from slipstream.rules.registry import all_rules
-from slipstream.rules.rule import location_of, require
+from slipstream.rules.rule import Rule, location_of, require
 from slipstream.store import Report, Tables, Trace
 
-NO_FORECAST = "this version does not forecast gains yet: findings are ranked by what they cost"
 MINIMUM_SHARE = 0.01
 """Findings that cost less of the window than this are told as not worth changing."""
+DOUBTFUL_SHARE = 0.05
+"""A replay that sees no gain in a problem that costs this share and more is not believed: it is told, not acted on."""
 TOP = 20
 
 
@@ -78,14 +80,42 @@ def _apply_rules(tables: Tables) -> tuple[tuple[Finding, ...], tuple[Dismissal, 
             elif verdict.cost_ns < MINIMUM_SHARE * length:
                 dismissed.append(Dismissal(code=code, reason=f"{verdict.title}: not worth changing"))
             else:
-                found.append(msgspec.structs.replace(verdict, fix=rule.fix(verdict), gain_reason=NO_FORECAST))
-    found.sort(key=lambda finding: (-finding.cost_ns, finding.code))
+                forecast = _with_gain(rule, verdict, tables, length)
+                if _gains_nothing(forecast, length):
+                    quiet = f"{verdict.title}: replayed without it, the recording takes as long"
+                    dismissed.append(Dismissal(code=code, reason=quiet))
+                else:
+                    found.append(msgspec.structs.replace(forecast, fix=rule.fix(verdict)))
+    found.sort(key=lambda finding: (-_worth(finding, length), -finding.cost_ns, finding.code))
     numbered: list[Finding] = []
     seen: dict[str, int] = {}
     for finding in found:
         seen[finding.code] = seen.get(finding.code, 0) + 1
         numbered.append(msgspec.structs.replace(finding, id=f"{finding.code}-{seen[finding.code]}"))
     return tuple(numbered), tuple(dismissed), tuple(not_checked)
+
+
+def _with_gain(rule: Rule, finding: Finding, tables: Tables, length_ns: int) -> Finding:
+    """The finding with what its fix would gain, or why that cannot be told."""
+    try:
+        edits = rule.edits(tables, finding)
+        gain = gain_of(replay_of(tables), edits) if edits else ceiling_of(finding.cost_ns, length_ns)
+    except NotEnoughData as reason:
+        return msgspec.structs.replace(finding, gain_reason=str(reason))
+    return msgspec.structs.replace(finding, gain=gain)
+
+
+def _gains_nothing(finding: Finding, length_ns: int) -> bool:
+    """Whether a small problem is not worth a change. A large one stays in the list: where its cost and the replay
+    disagree, the recording may lack what the work waited for."""
+    if finding.gain is None or finding.cost_ns >= DOUBTFUL_SHARE * length_ns:
+        return False
+    return finding.gain.high < MINIMUM_SHARE
+
+
+def _worth(finding: Finding, length_ns: int) -> float:
+    """Share of time to rank by: the expected gain, else the cost."""
+    return finding.cost_ns / max(length_ns, 1) if finding.gain is None else finding.gain.expected
 
 
 def _window(tables: Tables) -> Window:

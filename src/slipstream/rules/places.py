@@ -62,6 +62,22 @@ def _entry(rows: pl.DataFrame, cost: str, elsewhere: int) -> PlaceCost:
     )
 
 
+def at_place(rows: pl.DataFrame, location: Location | None) -> pl.DataFrame:
+    """The rows of one place; without a place all rows.
+
+    Args:
+        rows: the columns file, line, function and precision.
+        location: of a finding.
+    """
+    if location is None:
+        return rows
+    return rows.filter(
+        (pl.col("file").cast(pl.String) == location.file)
+        & (pl.col("line") == location.line)
+        & (pl.col("function").cast(pl.String) == location.function)
+    )
+
+
 def spoken(location: Location) -> str:
     """A place within a sentence: ``train.py:42``, or ``main (train.py:40)`` when only the def is known."""
     at = f"{location.file}:{location.line}"

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
+from slipstream.forecast import Edit
 from slipstream.model import Dismissal, Evidence, Finding, Fix, FixClass, Location, NotEnoughData
 from slipstream.rules.scope import device_scope
 from slipstream.store import DECLARED, Tables
@@ -43,6 +44,16 @@ class Rule(ABC):
     def fix(self, finding: Finding) -> Fix | None:
         """What to do about a finding of this rule, or None."""
         return None
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """What the fix of a finding of this rule changes in the dependency graph.
+
+        Returns:
+            Nothing: no edit is known, and what the finding costs is the ceiling of its gain.
+        Raises:
+            NotEnoughData: the recording does not tell what the fix would change.
+        """
+        return ()
 
     def finding(
         self,

@@ -5,7 +5,9 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
 from slipstream.analysis.painting import outside, paint
+from slipstream.forecast import Edit, on_threads, scaled
 from slipstream.model import Dismissal, Evidence, Finding, Fix, Location, NotEnoughData
 from slipstream.rules.places import PLACE, dominant_place
 from slipstream.rules.rule import Rule
@@ -86,6 +88,21 @@ class ExposedCommunication(Rule):
                 evidence=_evidence(rows),
             )
         ]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """All communication lies beside computation."""
+        scope = scope_of(tables)
+        if not scope.on_device:
+            return ()
+        work = tables["device_work"]
+        rows = _exposed(work, work.filter(pl.col("kind") == "collective"), scope).sort("event")
+        graph = graph_of(tables)
+        events = rows["event"].to_numpy()
+        tasks = np.flatnonzero(np.isin(graph.nodes.event, events) & ~on_threads(graph))
+        of_task = np.searchsorted(events, graph.nodes.event[tasks])
+        exposed = (rows["exposed_ns"] / rows["dur_ns"].clip(1)).to_numpy()[of_task]
+        left = np.stack([np.ones(len(tasks)), 1 - exposed, 1 - exposed], axis=1)
+        return (scaled(tasks, left, "all communication finds computation to hide behind", ceiling=True),)
 
     def fix(self, finding: Finding) -> Fix:
         """Exchange earlier, less often, and in larger pieces."""

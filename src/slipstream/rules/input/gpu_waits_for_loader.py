@@ -4,8 +4,10 @@ from typing import ClassVar
 
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
+from slipstream.forecast import Edit, removing
 from slipstream.model import Dismissal, Evidence, Finding, Fix
-from slipstream.rules.places import PLACE, by_place
+from slipstream.rules.places import PLACE, at_place, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, scope_of
 from slipstream.rules.wording import duration, percent, plural
@@ -21,6 +23,13 @@ loader = DataLoader(
     prefetch_factor=4,        # batches that each worker keeps ready
     pin_memory=True,          # only where batches go to a GPU
 )"""
+
+
+HIDDEN_ON_DEVICE = (0.5, 0.25, 0.0)
+"""What stays of the waits once workers prepare batches: at worst, as expected, at best. Handing over takes time, and
+the first batch of an epoch has nothing to hide behind."""
+HIDDEN_ON_HOST = (1.0, 0.5, 0.0)
+"""The same where the training computes on the cores that the workers need."""
 
 
 class GpuWaitsForLoader(Rule):
@@ -83,6 +92,17 @@ class GpuWaitsForLoader(Rule):
             )
             for place in by_place(spans, "cost_ns", scope.length_ns)
         ]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """Batches are ready when they are asked for, up to what handing them over and the first of an epoch take."""
+        scope = scope_of(tables)
+        spans = at_place(_in_window(tables, scope), finding.location)
+        begin = spans["start_ns"].to_numpy()
+        factors = HIDDEN_ON_DEVICE if scope.on_device else HIDDEN_ON_HOST
+        share = f"{factors[2] * 100:.0f} to {factors[0] * 100:.0f} %"
+        graph = graph_of(tables)
+        assumption = f"{share} of the waits for the loader stay once workers prepare batches ahead"
+        return (removing(graph, graph.main, begin, begin + spans["dur_ns"].to_numpy(), factors, assumption),)
 
     def fix(self, finding: Finding) -> Fix:
         """Workers that prepare batches ahead."""

@@ -4,6 +4,8 @@ from typing import ClassVar
 
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
+from slipstream.forecast import Edit, removing
 from slipstream.model import Dismissal, Evidence, Finding, Fix, Location
 from slipstream.rules.places import PLACE, dominant_place
 from slipstream.rules.rule import Rule
@@ -18,6 +20,10 @@ model = torch.compile(model, mode="reduce-overhead")   # fuses, and replays laun
 
 # by hand, for a part with fixed shapes and no read-back:
 graphed = torch.cuda.make_graphed_callables(block, (sample_input,))"""
+
+
+LEFT = (0.7, 0.25, 0.05)
+"""What stays of the host's time for launching: compiled with breaks, compiled, replayed from a graph."""
 
 
 class LaunchBoundStep(Rule):
@@ -77,6 +83,14 @@ class LaunchBoundStep(Rule):
                 evidence=_evidence(tables, waits, scope),
             ),
         ]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """Ops and calls take a fraction of their time wherever the device waits for them."""
+        waits = tables["idle_spans"].filter(pl.col("cause") == "launch")
+        begin = waits["start_ns"].to_numpy()
+        share = f"{LEFT[2] * 100:.0f} to {LEFT[0] * 100:.0f} %"
+        assumption = f"launching takes {share} of the time that it takes now where the device waits for it"
+        return (removing(graph_of(tables), None, begin, begin + waits["dur_ns"].to_numpy(), LEFT, assumption),)
 
     def fix(self, finding: Finding) -> Fix:
         """Compile, or record graphs."""

@@ -4,7 +4,9 @@ from typing import ClassVar
 
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
 from slipstream.analysis.places import Places
+from slipstream.forecast import Edit, cut_waits
 from slipstream.model import Dismissal, Evidence, Finding, Fix
 from slipstream.rules.places import PLACE, WORTH_SHARE, by_place
 from slipstream.rules.rule import Rule
@@ -89,6 +91,12 @@ class AllocatorChurn(Rule):
             )
             for place in by_place(rows.with_columns(places), "dur_ns", scope.length_ns)
         ]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """The driver is not asked any more."""
+        idle = tables["idle_spans"].filter((pl.col("cause") == "allocator") & pl.col("event").is_not_null())
+        calls = idle["event"].unique().to_numpy()
+        return (cut_waits(graph_of(tables), calls, "the cache serves all of these requests", calls_too=True),)
 
     def fix(self, finding: Finding) -> Fix:
         """Leave the cache alone."""

@@ -4,9 +4,11 @@ from typing import ClassVar
 
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
+from slipstream.forecast import Edit, cut_waits
 from slipstream.model import Dismissal, Finding, Fix
 from slipstream.rules.blocking import blocking_costs, doubt, evidence_of_calls, harmless
-from slipstream.rules.places import PlaceCost, by_place
+from slipstream.rules.places import PlaceCost, at_place, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
 from slipstream.rules.wording import duration, per_step, percent
@@ -62,16 +64,18 @@ class ReadBackBlocks(Rule):
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up the gaps behind read-backs, by the place that reads."""
         scope = device_scope(tables)
-        rows = blocking_costs(tables, scope)
-        rows = rows.filter(
-            (pl.col("kind") == "read_back") | (pl.col("kind").is_in(["synchronize", "event"]) & ~pl.col("explicit"))
-        )
+        rows = _read_backs(tables, scope)
         if not rows.height:
             return []
         reason = harmless(rows, int(rows["cost_ns"].sum()), "read-back", scope)
         if reason:
             return [self.dismissal(reason)]
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """Nobody waits for the value any more."""
+        rows = at_place(_read_backs(tables, device_scope(tables)), finding.location)
+        return (cut_waits(graph_of(tables), rows["event"].to_numpy(), "the host never waits for these values"),)
 
     def fix(self, finding: Finding) -> Fix:
         """Read less often, together, or later."""
@@ -94,3 +98,11 @@ class ReadBackBlocks(Rule):
             location=place.location,
             evidence=evidence_of_calls(place.rows, scope.worker),
         )
+
+
+def _read_backs(tables: Tables, scope: Scope) -> pl.DataFrame:
+    """Rows of ``blocking_costs`` in which a value was waited for."""
+    rows = blocking_costs(tables, scope)
+    return rows.filter(
+        (pl.col("kind") == "read_back") | (pl.col("kind").is_in(["synchronize", "event"]) & ~pl.col("explicit"))
+    )
