@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream.analysis.graph import LAUNCH, Graph, graph_of
+from slipstream.analysis.graph.edges import STREAM
 from slipstream.analysis.graph.inferred_waits import UNUSUAL_NS
 from slipstream.analysis.graph.nodes import KERNEL, Longs
 from slipstream.forecast.edits import Edit
@@ -66,6 +67,11 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         errors = np.abs(self.replayed_ns - self.recorded_ns)[there] / self.recorded_ns[there]
         return [float(error) for error in errors]
 
+    @property
+    def target(self) -> Longs:
+        """Task that each edge leads to."""
+        return np.repeat(np.arange(len(self.node)), np.diff(self.incoming))
+
     def steps_with(self, edits: Sequence[Edit], case: int = EXPECTED) -> Longs:
         """Length of each step in ns with all edits made, replayed together.
 
@@ -81,7 +87,11 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         mine = left[self.node]
         dur = np.rint(self.dur_ns * mine).astype(np.int64)
         delay = np.where(mine > 0, self.delay_ns, 0)
-        lag = np.where(gone[self.edge], _NEVER, self.lag_ns)
+        removed = (mine <= 0)[self.target]
+        kind = self.graph.edges.kind[self.edge]
+        # What is removed is not launched, and its stream makes no pause for it; what came before still comes before.
+        lag = np.where(removed & (kind == STREAM), 0, self.lag_ns)
+        lag = np.where(gone[self.edge] | (removed & (kind == LAUNCH)), _NEVER, lag)
         return _lengths(run(self, dur, delay, lag), self.step, self.start_ns, len(self.recorded_ns))
 
 

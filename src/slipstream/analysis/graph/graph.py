@@ -13,6 +13,7 @@ from slipstream.analysis.graph.edges import (
     ASSUMED,
     HAND_OVER,
     PROGRAM,
+    SYNC,
     Edges,
     Found,
     assemble,
@@ -21,7 +22,7 @@ from slipstream.analysis.graph.edges import (
     release_ns,
     with_lags,
 )
-from slipstream.analysis.graph.host_time import host_time
+from slipstream.analysis.graph.host_time import HostTime, host_time
 from slipstream.analysis.graph.nodes import Longs, Nodes, Resource, device_nodes, joined
 from slipstream.analysis.graph.waits import Cut, cut
 from slipstream.store import Tables
@@ -84,6 +85,7 @@ def _build(tables: Tables) -> Graph:
         hand_over.from_forward(ops, forward, host, pieces.first, pieces.last),
         _started(handed, pieces, number.reshape(-1)),
         *_releases(pieces, position),
+        _also_awaited(tables, host, pieces, position),
     ]
     main_resource = int(np.searchsorted(threads, main)) if main is not None and main in threads else None
     resources = (*(Resource(thread=int(thread)) for thread in threads), *streams)
@@ -139,6 +141,12 @@ def _releases(pieces: Cut, position: Longs) -> list[Found]:
         source = np.where(waits.work >= 0, _mapped(position, waits.work), _mapped(pieces.last, waits.releasing))
         rules.append(found(waits.kind, source, pieces.last[waits.segment]))
     return rules
+
+
+def _also_awaited(tables: Tables, host: HostTime, pieces: Cut, position: Longs) -> Found:
+    """From device work to the calls that it would have held up, had it not been done."""
+    segment, row = synchronize.also_awaited(tables, host)
+    return found(SYNC, position[row], pieces.last[segment])
 
 
 def _assumed(nodes: Nodes, rules: list[Found], main: int | None) -> Found:

@@ -10,6 +10,9 @@ from slipstream.analysis.graph.nodes import Longs
 from slipstream.analysis.graph.waits import Waits
 from slipstream.store import Tables
 
+WHOLE_DEVICE = r"(?:cuda|hip|mu)(?:Device|Ctx)Synchronize|cuCtxSynchronize"
+"""Calls that wait for all streams."""
+
 
 def device_waits(tables: Tables, host: HostTime) -> Waits:
     """Find what each blocking call waited for.
@@ -54,6 +57,39 @@ def device_waits(tables: Tables, host: HostTime) -> Waits:
         releasing=np.full(len(found), -1, np.int64),
         front=front,
     )
+
+
+def also_awaited(tables: Tables, host: HostTime) -> tuple[Longs, Longs]:
+    """What blocking calls would have waited for, had it not been done: it held nobody up here, but may after a change.
+
+    Returns:
+        Segments of calls, and the row of ``device_work`` that each had to see done: of a synchronisation of the whole
+        device the last task that each stream had been given, of other calls what they are known to wait for.
+    """
+    nothing = np.empty(0, np.int64)
+    if not tables.has("blocking_calls") or not tables["blocking_calls"].height:
+        return nothing, nothing
+    calls = _with_streams(tables, tables["blocking_calls"].sort("ts_ns"))
+    work = tables["device_work"].with_row_index("row")
+    segment = host.of_event(calls["event"], last=True)
+    source = _copies(calls, work)
+    known = np.flatnonzero((source >= 0) & (segment >= 0))
+    segments, rows = [segment[known]], [source[known]]
+    whole = (
+        calls["name"].cast(pl.String).str.contains(WHOLE_DEVICE).fill_null(False).to_numpy()
+        & (source < 0)
+        & (segment >= 0)
+    )
+    told = calls["wait_stream"].is_not_null().to_numpy() & (source < 0) & (segment >= 0) & ~whole
+    begun = calls["ts_ns"].to_numpy()
+    launched = work.drop_nulls("launch_ts_ns").sort("launch_ts_ns", "ts_ns", "row")
+    for (_, stream), mine in launched.group_by("device", "stream", maintain_order=True):
+        waiting = np.flatnonzero(whole | (told & calls["wait_stream"].eq(stream).fill_null(False).to_numpy()))
+        place = np.searchsorted(mine["launch_ts_ns"].to_numpy(), begun[waiting]) - 1
+        there = place >= 0
+        segments.append(segment[waiting[there]])
+        rows.append(mine["row"].to_numpy().astype(np.int64)[place[there]])
+    return np.concatenate(segments), np.concatenate(rows)
 
 
 def _begun(calls: pl.DataFrame, work: pl.DataFrame, source: Longs, start: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
