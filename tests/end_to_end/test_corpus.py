@@ -86,12 +86,16 @@ def test_steps_follow_each_other(diagnosis: dict[str, Any]) -> None:
 def test_findings_cost_no_more_than_the_window(diagnosis: dict[str, Any]) -> None:
     window = diagnosis["window"]
     length = window["end_ns"] - window["start_ns"]
-    costs = [finding["cost_ns"] for finding in diagnosis["findings"]]
-    assert costs == sorted(costs, reverse=True)
-    assert all(0 < cost <= length for cost in costs)
-    for finding in diagnosis["findings"]:
-        assert finding["gain"] is None
-        assert finding["gain_reason"]
+    assert all(0 < finding["cost_ns"] <= length for finding in diagnosis["findings"])
+    gains = [finding["gain"] for finding in diagnosis["findings"]]
+    worth = [
+        finding["cost_ns"] / length if gain is None else gain["expected"]
+        for finding, gain in zip(diagnosis["findings"], gains, strict=True)
+    ]
+    assert worth == sorted(worth, reverse=True)
+    for finding, gain in zip(diagnosis["findings"], gains, strict=True):
+        assert (gain is None) == bool(finding["gain_reason"])
+        assert gain is None or gain["low"] <= gain["expected"] <= gain["high"] <= 1
         assert finding["fix"]["summary"]
     ids = [finding["id"] for finding in diagnosis["findings"]]
     assert len(set(ids)) == len(ids)
