@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from slipstream.capture.job import Choice
     from slipstream.tuning.child import Child
     from slipstream.tuning.environment import Environment, look_around
+    from slipstream.tuning.proving import Proven, Verdicts, prove
     from slipstream.tuning.registry import all_treatments, treatment_of
     from slipstream.tuning.treatment import Permanent, Proof, Treatment
+    from slipstream.tuning.trials.measuring import measure
     from slipstream.tuning.trials.plan import Arm, Plan, Protocol
     from slipstream.tuning.trials.results import Measurement
 
@@ -24,10 +26,14 @@ _LAZY = {
     "Permanent": "slipstream.tuning.treatment",
     "Plan": "slipstream.tuning.trials.plan",
     "Proof": "slipstream.tuning.treatment",
+    "Proven": "slipstream.tuning.proving",
     "Protocol": "slipstream.tuning.trials.plan",
     "Treatment": "slipstream.tuning.treatment",
+    "Verdicts": "slipstream.tuning.proving",
     "all_treatments": "slipstream.tuning.registry",
     "look_around": "slipstream.tuning.environment",
+    "measure": "slipstream.tuning.trials.measuring",
+    "prove": "slipstream.tuning.proving",
     "treatment_of": "slipstream.tuning.registry",
 }
 
@@ -41,9 +47,13 @@ __all__ = [
     "Plan",
     "Proof",
     "Protocol",
+    "Proven",
     "Treatment",
+    "Verdicts",
     "all_treatments",
     "look_around",
+    "measure",
+    "prove",
     "treatment_of",
 ]
 

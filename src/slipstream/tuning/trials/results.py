@@ -7,6 +7,9 @@ import msgspec
 from slipstream.tuning.applying import Proved
 from slipstream.tuning.trials.plan import Mode, Plan
 
+ENOUGH_TURNS = 5
+"""Turns of a process from which a median is taken."""
+
 Outcome = Literal["measured", "failed", "hung", "too_few_steps", "no_steps"]
 
 

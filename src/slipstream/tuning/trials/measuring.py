@@ -1,0 +1,76 @@
+"""A plan, carried out: repetition by repetition, each kept on disk so that an interrupted measurement goes on."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from slipstream.model import BadInput
+from slipstream.tuning.environment import Environment
+from slipstream.tuning.trials.plan import BASE, Plan
+from slipstream.tuning.trials.repetition import Tell, repeat
+from slipstream.tuning.trials.results import ENOUGH_TURNS, Measurement, Repetition
+
+_PLAN = "plan.json"
+
+
+def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lambda now: None) -> Measurement:
+    """Measure all arms of a plan against its base.
+
+    A process that fails, hangs or has too few steps is a result. Its arm is not gone on with; without the base nothing
+    is.
+
+    Args:
+        plan: job, arms and protocol.
+        folder: made when missing. What a measurement of the same plan left there is used again.
+        environment: what the treatments' variables are computed from; also the variables that the job inherits.
+        tell: told, in a few words, what goes on.
+    Raises:
+        BadInput: the folder holds another measurement, an arm is named twice, or there is no such treatment.
+        OSError: the folder cannot be written.
+    """
+    names = [arm.name for arm in plan.all_arms()]
+    if len(set(names)) < len(names):
+        raise BadInput(f"arms need names of their own: {', '.join(names)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    _take_over(folder / _PLAN, plan)
+    repetitions: list[Repetition] = []
+    left_out: dict[str, str] = {}
+    for number in range(plan.protocol.repetitions):
+        arms = [arm for arm in plan.all_arms() if arm.name not in left_out]
+        file = folder / f"repetition-{number:02d}.json"
+        if file.exists():
+            repetition = msgspec.json.decode(file.read_bytes(), type=Repetition)
+        else:
+            place = file.with_suffix("")
+            shutil.rmtree(place, ignore_errors=True)  # of an interrupted one
+            mode = plan.protocol.mode or (repetitions[0].mode if repetitions else None)
+            said = f"repetition {number + 1} of {plan.protocol.repetitions}"
+
+            def tell_more(now: str, said: str = said) -> None:
+                tell(f"{said}: {now}")
+
+            repetition = repeat(plan, arms, number, place, environment, mode, tell_more)
+            part = file.with_name(file.name + ".part")
+            part.write_bytes(msgspec.json.encode(repetition))
+            part.replace(file)
+        repetitions.append(repetition)
+        for process in repetition.processes:
+            if len(process.turns) < ENOUGH_TURNS:
+                left_out[process.arm] = process.reason or f"it had {len(process.turns)} turns only"
+        if BASE in left_out:
+            break
+    return Measurement(
+        plan=plan,
+        cores_allowed=environment.cores_allowed,
+        repetitions=tuple(repetitions),
+        left_out=left_out,
+    )
+
+
+def _take_over(file: Path, plan: Plan) -> None:
+    text = msgspec.json.encode(plan)
+    if not file.exists():
+        file.write_bytes(text)
+    elif file.read_bytes() != text:
+        raise BadInput(f"{file.parent} holds another measurement: name another folder, or remove it")
