@@ -55,9 +55,9 @@ def drifts_across(log_ratios: Sequence[float], alpha: float = ALPHA) -> bool | N
         None: too few pairs to tell.
     Source: M. G. Kendall, "A new measure of rank correlation", 1938; exact without ties.
     """
-    sample = checked(log_ratios)
-    if len(sample) < LEAST_PAIRS:
+    if len(log_ratios) < LEAST_PAIRS:
         return None
+    sample = checked(log_ratios)
     if np.ptp(sample) == 0:
         return False
     from scipy import stats  # takes a second to import

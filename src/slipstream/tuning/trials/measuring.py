@@ -56,8 +56,11 @@ def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lam
             part.replace(file)
         repetitions.append(repetition)
         for process in repetition.processes:
-            if len(process.turns) < ENOUGH_TURNS:
-                left_out[process.arm] = process.reason or f"it had {len(process.turns)} turns only"
+            if process.outcome == "too_few_steps" and len(process.turns) < ENOUGH_TURNS:
+                had = f"{len(process.turns)} turns of its steps were measured, and {ENOUGH_TURNS} are needed"
+                left_out[process.arm] = f"{process.reason}: {had}"
+            elif process.outcome not in ("measured", "too_few_steps"):
+                left_out[process.arm] = process.reason or process.outcome
         if BASE in left_out:
             break
     return Measurement(

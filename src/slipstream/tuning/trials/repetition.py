@@ -113,6 +113,8 @@ def _rounds(seats: Sequence[Seat], plan: Plan, chance: random.Random, cores: int
     block: list[list[tuple[Seat, Turn]]] = []
     for done in range(_MORE_ROUNDS * protocol.rounds):
         running = [seat for seat in seats if seat.runs]
+        if not running:
+            break
         tell(f"round {done + 1}, {calm} of {protocol.rounds} measured")
         chance.shuffle(running)
         taken = []
@@ -121,12 +123,15 @@ def _rounds(seats: Sequence[Seat], plan: Plan, chance: random.Random, cores: int
             if turn is not None:
                 taken.append((seat, turn))
         block.append(taken)
-        if time.monotonic() - looked >= _LOOK_S:
+        if most is None:
+            calm += _note(block, None, None)
+            block = []
+        elif time.monotonic() - looked >= _LOOK_S:
             calm += _note(block, load.cores(), most)
             block, looked = [], time.monotonic()
-            if calm >= protocol.rounds:
-                return
-        if any(not seat.runs for seat in seats if seat.arm == BASE) or not any(seat.runs for seat in seats):
+        if calm >= protocol.rounds:
+            return
+        if any(not seat.runs for seat in seats if seat.arm == BASE):
             break
     _note(block, load.cores() if time.monotonic() - looked >= _LOOK_S else None, most)
 

@@ -172,8 +172,7 @@ class Seat:
         elif not steps:
             self.outcome, self._reason = "no_steps", "it ended without a step of an optimizer"
         else:
-            self.outcome = "too_few_steps"
-            self._reason = f"it ended after {steps} steps, with {len(self.turns)} turns measured"
+            self.outcome, self._reason = "too_few_steps", f"it ended after {steps} steps"
 
     def _next_report(self, deadline: float) -> Report | None:
         while b"\n" not in self._rest:
