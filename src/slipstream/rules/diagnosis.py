@@ -14,6 +14,7 @@ from slipstream.model import (
     Diagnosis,
     Dismissal,
     Finding,
+    Fix,
     Hot,
     IdleCause,
     NotEnoughData,
@@ -85,7 +86,7 @@ def _apply_rules(tables: Tables) -> tuple[tuple[Finding, ...], tuple[Dismissal, 
                     quiet = f"{verdict.title}: replayed without it, the recording takes as long"
                     dismissed.append(Dismissal(code=code, reason=quiet))
                 else:
-                    found.append(msgspec.structs.replace(forecast, fix=rule.fix(verdict)))
+                    found.append(msgspec.structs.replace(forecast, fix=_fix(rule, verdict)))
     found.sort(key=lambda finding: (-_worth(finding, length), -finding.cost_ns, finding.code))
     numbered: list[Finding] = []
     seen: dict[str, int] = {}
@@ -93,6 +94,12 @@ def _apply_rules(tables: Tables) -> tuple[tuple[Finding, ...], tuple[Dismissal, 
         seen[finding.code] = seen.get(finding.code, 0) + 1
         numbered.append(msgspec.structs.replace(finding, id=f"{finding.code}-{seen[finding.code]}"))
     return tuple(numbered), tuple(dismissed), tuple(not_checked)
+
+
+def _fix(rule: Rule, finding: Finding) -> Fix | None:
+    """The rule's fix, with the treatment that makes it."""
+    fix = rule.fix(finding)
+    return fix if fix is None else msgspec.structs.replace(fix, treatment=rule.treatment)
 
 
 def _with_gain(rule: Rule, finding: Finding, tables: Tables, length_ns: int) -> Finding:

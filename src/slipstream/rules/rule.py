@@ -26,6 +26,8 @@ class Rule(ABC):
     """Tables and the columns of them that the rule reads."""
     fix_class: ClassVar[FixClass]
     changes_random_stream: ClassVar[bool] = False
+    treatment: ClassVar[str | None] = None
+    """Name of the tuning treatment that makes the fix from outside."""
     status: ClassVar[Literal["preview", "stable"]] = "preview"
     needs_device: ClassVar[bool] = False
     """Whether it only makes sense where a device did the work."""

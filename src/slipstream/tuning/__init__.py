@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from slipstream.capture.job import Choice
     from slipstream.tuning.child import Child
     from slipstream.tuning.environment import Environment, look_around
+    from slipstream.tuning.numerics.checking import Checked, Variant, check, check_variants
     from slipstream.tuning.proving import Proven, Verdicts, prove
     from slipstream.tuning.registry import all_treatments, treatment_of
     from slipstream.tuning.treatment import Permanent, Proof, Treatment
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "Arm": "slipstream.tuning.trials.plan",
+    "Checked": "slipstream.tuning.numerics.checking",
     "Child": "slipstream.tuning.child",
     "Choice": "slipstream.capture.job",
     "Environment": "slipstream.tuning.environment",
@@ -29,8 +31,11 @@ _LAZY = {
     "Proven": "slipstream.tuning.proving",
     "Protocol": "slipstream.tuning.trials.plan",
     "Treatment": "slipstream.tuning.treatment",
+    "Variant": "slipstream.tuning.numerics.checking",
     "Verdicts": "slipstream.tuning.proving",
     "all_treatments": "slipstream.tuning.registry",
+    "check": "slipstream.tuning.numerics.checking",
+    "check_variants": "slipstream.tuning.numerics.checking",
     "look_around": "slipstream.tuning.environment",
     "measure": "slipstream.tuning.trials.measuring",
     "prove": "slipstream.tuning.proving",
@@ -39,6 +44,7 @@ _LAZY = {
 
 __all__ = [
     "Arm",
+    "Checked",
     "Child",
     "Choice",
     "Environment",
@@ -49,8 +55,11 @@ __all__ = [
     "Protocol",
     "Proven",
     "Treatment",
+    "Variant",
     "Verdicts",
     "all_treatments",
+    "check",
+    "check_variants",
     "look_around",
     "measure",
     "prove",

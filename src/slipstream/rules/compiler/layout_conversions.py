@@ -47,6 +47,7 @@ class LayoutConversions(Rule):
     name = "layout conversions"
     needs: ClassVar = {"window": (), "device_work": ()}
     fix_class = "rounding"
+    treatment = "channels_last"
     needs_device = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:

@@ -53,6 +53,7 @@ class CpuThreadsMisconfigured(Rule):
     name = "cpu threads misconfigured"
     needs: ClassVar = {"window": (), "ops": (), "switches": ()}
     fix_class = "rounding"
+    treatment = "thread_count"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Compare threads with cores."""

@@ -64,6 +64,7 @@ class GarbageCollectorPauses(Rule):
     name = "garbage collector pauses"
     needs: ClassVar = {"window": (), "idle_spans": ()}
     fix_class = "exact"
+    treatment = "garbage_collection"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up pauses during which nothing was done."""

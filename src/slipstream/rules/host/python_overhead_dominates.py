@@ -66,6 +66,7 @@ class PythonOverheadDominates(Rule):
     needs: ClassVar = {"window": (), "idle_spans": ()}
     fix_class = "rounding"
     changes_random_stream = True
+    treatment = "compile_model"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Attribute the host's idle time to Python functions."""

@@ -65,6 +65,7 @@ class GpuWaitsForLoader(Rule):
     needs: ClassVar = {"window": (), "loader_spans": (), "idle_spans": ()}
     fix_class = "exact"
     changes_random_stream = True
+    treatment = "loader_workers"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Count the idle time whose root cause is the loader, by the place that asks for batches."""

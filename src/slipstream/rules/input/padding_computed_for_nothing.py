@@ -70,6 +70,7 @@ class PaddingComputedForNothing(Rule):
     needs: ClassVar = {"window": (), "loader_waits": (), "op_stats": ()}
     fix_class = "rounding"
     changes_random_stream = True
+    treatment = "trim_padding"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Charge per-position work with the share of positions that trimming would remove."""

@@ -49,6 +49,7 @@ class PreprocessingOnTheMainThread(Rule):
     needs: ClassVar = {"window": (), "idle_spans": ()}
     fix_class = "exact"
     changes_random_stream = True
+    treatment = "loader_workers"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up idle time whose cause is preprocessing, by the place that does it."""

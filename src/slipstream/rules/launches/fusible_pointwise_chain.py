@@ -80,6 +80,7 @@ class FusiblePointwiseChain(Rule):
     name = "fusible pointwise chain"
     needs: ClassVar = {"window": (), "ops": (), "idle_spans": ()}
     fix_class = "rounding"
+    treatment = "compile_model"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Find chains and add up all of each but its longest op."""

@@ -58,6 +58,7 @@ class LaunchBoundStep(Rule):
     name = "launch-bound step"
     needs: ClassVar = {"window": (), "idle_spans": (), "device_work": ()}
     fix_class = "rounding"
+    treatment = "compile_model"
     needs_device = True
     changes_random_stream = True
 

@@ -64,6 +64,7 @@ class OptimizerLaunchesPerParameter(Rule):
     name = "optimizer launches per parameter"
     needs: ClassVar = {"window": (), "ops": ()}
     fix_class = "rounding"
+    treatment = "fused_optimizer"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Look into every optimizer step of the window."""

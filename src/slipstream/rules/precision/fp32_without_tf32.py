@@ -49,6 +49,7 @@ class Fp32WithoutTf32(Rule):
     name = "fp32 matmul without tf32"
     needs: ClassVar = {"window": (), "device_work": ()}
     fix_class = "semantic"
+    treatment = "matmul_precision"
     needs_device = True
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:

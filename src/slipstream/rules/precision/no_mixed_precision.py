@@ -74,6 +74,7 @@ class NoMixedPrecision(Rule):
     name = "no mixed precision"
     needs: ClassVar = {"window": (), "ops": ()}
     fix_class = "semantic"
+    treatment = "autocast"
 
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Find the share of 32-bit matrix work in the step."""

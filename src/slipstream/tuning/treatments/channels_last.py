@@ -10,11 +10,13 @@ from slipstream.tuning.treatment import Permanent, Proof, Treatment
 class ChannelsLast(Treatment):
     """Stores images and the weights of convolutions with the channels innermost.
 
-    Pays for two-dimensional convolutions, most with 16-bit types on tensor cores.
+    Pays for two-dimensional convolutions, most with 16-bit types on tensor cores. With dropout other units are
+    dropped, since random numbers are drawn in the order of memory.
     """
 
     title = "channels last"
     fix_class = "rounding"
+    changes_random_stream = True
 
     def __init__(self, settings: Any = None) -> None:
         super().__init__(settings)

@@ -1,0 +1,158 @@
+"""Runs a job a few times with its arithmetic watched, and compares."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from slipstream.capture.job import JobSpec
+from slipstream.tuning.child import Child
+from slipstream.tuning.environment import Environment
+from slipstream.tuning.numerics import observing
+from slipstream.tuning.numerics.comparing import Compared, compare_runs
+from slipstream.tuning.numerics.observation import FILE, OBSERVED, Observed, Watch
+from slipstream.tuning.registry import treatment_of
+from slipstream.tuning.trials.plan import Arm
+
+STEPS = 30
+PERTURBATIONS = 3
+SIZE = 1e-7
+"""Relative change of the weights: the last digit of float32."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the numerics of one arm came to."""
+
+    arm: str
+    compared: Compared
+    dropout: bool
+    """False: compared with nothing dropped, since the arm's treatments make other random numbers fall."""
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is to compute the same as another."""
+
+    name: str
+    job: JobSpec
+    dropout: bool = True
+    """False: compare with nothing dropped."""
+
+
+def check(
+    job: JobSpec,
+    arms: Sequence[Arm],
+    folder: Path,
+    environment: Environment,
+    tell: Callable[[str], None] = lambda now: None,
+    steps: int = STEPS,
+) -> tuple[Checked, ...]:
+    """Compare what arms compute with what the job computes as it is: same seed, same data.
+
+    An arm whose treatments make other random numbers fall is compared with nothing dropped.
+
+    Args:
+        job: what is run.
+        arms: its variants.
+        folder: emptied first.
+        environment: see ``Child``.
+        tell: told, in a few words, what goes on.
+        steps: optimizer steps that are watched.
+    Raises:
+        BadInput: there is no such treatment.
+        OSError: the folder cannot be written.
+    """
+    variants = [
+        Variant(
+            name=arm.name,
+            job=msgspec.structs.replace(job, treatments=(*job.treatments, *arm.treatments)),
+            dropout=not any(treatment_of(choice).changes_random_stream for choice in arm.treatments),
+        )
+        for arm in arms
+    ]
+    return check_variants(job, variants, folder, environment, tell, steps)
+
+
+def check_variants(
+    job: JobSpec,
+    variants: Sequence[Variant],
+    folder: Path,
+    environment: Environment,
+    tell: Callable[[str], None] = lambda now: None,
+    steps: int = STEPS,
+    timeout_s: float = 1800.0,
+) -> tuple[Checked, ...]:
+    """Compare what any variants of a job compute with what it computes; see ``check``.
+
+    Args:
+        job: what the others are held against.
+        variants: with treatments, or with other arguments.
+        folder: emptied first.
+        environment: see ``Child``.
+        tell: told, in a few words, what goes on.
+        steps: optimizer steps that are watched.
+        timeout_s: for each process.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    references: dict[bool, tuple[Observed, tuple[Observed, ...]] | str] = {}
+
+    def run(name: str, variant: JobSpec, watch: Watch) -> Observed | str:
+        tell(f"numerics: {name}")
+        return _observed(variant, watch, folder / name.replace(" ", "-").replace("/", "-"), environment, timeout_s)
+
+    found = []
+    for variant in variants:
+        if variant.dropout not in references:
+            references[variant.dropout] = _reference(job, run, variant.dropout, steps)
+        known = references[variant.dropout]
+        if isinstance(known, str):
+            compared = Compared(sameness="cannot_tell", reasons=(f"the job as it is: {known}",), steps=0)
+        else:
+            mine = run(variant.name, variant.job, Watch(seed=0, steps=steps, dropout=variant.dropout))
+            base, others = known
+            compared = (
+                Compared(sameness="cannot_tell", reasons=(mine,), steps=0)
+                if isinstance(mine, str)
+                else compare_runs(base, mine, others)
+            )
+        found.append(Checked(arm=variant.name, compared=compared, dropout=variant.dropout))
+    return tuple(found)
+
+
+def _reference(
+    job: JobSpec, run: Callable[[str, JobSpec, Watch], Observed | str], dropout: bool, steps: int
+) -> tuple[Observed, tuple[Observed, ...]] | str:
+    """The job as it is, once more, and with its weights changed a little; why not, where it failed."""
+    mode = "" if dropout else ", nothing dropped"
+    base = run(f"as it is{mode}", job, Watch(seed=0, steps=steps, dropout=dropout))
+    if isinstance(base, str):
+        return base
+    others = []
+    for number in range(PERTURBATIONS + 1):
+        name = f"last digits changed {number}{mode}" if number else f"once more{mode}"
+        size = SIZE if number else 0.0
+        watch = Watch(seed=0, steps=steps, dropout=dropout, perturbation=size, perturbation_seed=number)
+        other = run(name, job, watch)
+        if isinstance(other, str):
+            return other
+        others.append(other)
+    return base, tuple(others)
+
+
+def _observed(job: JobSpec, watch: Watch, folder: Path, environment: Environment, timeout_s: float) -> Observed | str:
+    """What a process computed, or why nothing is known of it."""
+    folder.mkdir(parents=True)
+    (folder / FILE).write_bytes(msgspec.json.encode(watch))
+    child = Child(job, folder, (observing.PART,), environment)
+    try:
+        status = child.wait(timeout_s)
+        if status is None:
+            return f"it did not end {watch.steps} steps within {timeout_s:.0f} s"
+        if status:
+            return f"it ended with status {status}:\n{child.last_words()}"
+    finally:
+        child.end()
+    file = folder / OBSERVED
+    if not file.exists():
+        return "it ended without a step of an optimizer"
+    return msgspec.json.decode(file.read_bytes(), type=Observed)
