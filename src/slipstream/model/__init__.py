@@ -40,6 +40,7 @@ from slipstream.model.errors import (
 )
 from slipstream.model.finding import Dismissal, Evidence, Finding, Fix, FixClass, Gain, Location
 from slipstream.model.schema import json_schema
+from slipstream.model.tuning import Measured, Numerics, Sameness, Stage, Tried, Tuning
 
 __all__ = [
     "CAUSES",
@@ -66,19 +67,25 @@ __all__ = [
     "IntegrityIssue",
     "LineDifference",
     "Location",
+    "Measured",
     "MissingDependency",
     "MissingInput",
     "NotATrace",
     "NotEnoughData",
+    "Numerics",
     "OpAlone",
     "OpDifference",
     "PartDifference",
     "RanksDiagnosis",
+    "Sameness",
     "SlipstreamError",
     "Source",
+    "Stage",
     "Step",
     "Totals",
     "TraceFormat",
+    "Tried",
+    "Tuning",
     "Verdict",
     "Window",
     "json_schema",

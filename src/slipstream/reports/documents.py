@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from slipstream.model import Difference
+from slipstream.model import Difference, Tuning
 from slipstream.store import Report
 
 Value = str | int | float | bool | None
@@ -52,6 +52,9 @@ class Renderer(Protocol):
 
     def difference(self, document: Difference, style: Style) -> str:
         """A comparison as text that ends with a line break."""
+
+    def tuning(self, document: Tuning, style: Style) -> str:
+        """What was tried on a job as text that ends with a line break."""
 
     def rows(self, rows: Rows, style: Style) -> str:
         """A table as text that ends with a line break."""

@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Sequence
 from typing import cast
 
-from slipstream.model import BadInput, Difference
+from slipstream.model import BadInput, Difference, Tuning
 from slipstream.reports import formats as package
 from slipstream.reports.documents import Page, Renderer, Rows, Style
 from slipstream.store import Report
@@ -17,12 +17,14 @@ def formats() -> tuple[str, ...]:
 
 
 def render(
-    document: Report | Sequence[Report] | Difference | Rows | Page, format: str = "text", style: Style | None = None
+    document: Report | Sequence[Report] | Difference | Tuning | Rows | Page,
+    format: str = "text",
+    style: Style | None = None,
 ) -> str:
     """Turn a document into text.
 
     Args:
-        document: a report, one report per rank, a comparison, a table or a page.
+        document: a report, one report per rank, a comparison, a tuning, a table or a page.
         format: text, json, markdown or another of ``formats()``.
         style: layout for people; None: 100 columns without colours.
     Returns:
@@ -38,6 +40,8 @@ def render(
         return renderer.rows(document, look)
     if isinstance(document, Difference):
         return renderer.difference(document, look)
+    if isinstance(document, Tuning):
+        return renderer.tuning(document, look)
     if isinstance(document, Page):
         return renderer.page(document, look)
     reports = (document,) if isinstance(document, Report) else tuple(document)

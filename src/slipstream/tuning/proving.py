@@ -79,6 +79,18 @@ def prove(measurement: Measurement, alpha: float = ALPHA) -> Verdicts:
     )
 
 
+def log_ratios(measurement: Measurement) -> dict[str, list[float]]:
+    """Natural logarithms of the ratios of the processes' medians, by arm; one per pair that can be compared."""
+    return {
+        arm.name: [
+            pair.log_ratio
+            for one in measurement.repetitions
+            if (pair := _pair(one, arm.name, _unit(measurement, arm.name), None)) is not None
+        ]
+        for arm in measurement.plan.arms
+    }
+
+
 class _Pair(msgspec.Struct, frozen=True, kw_only=True):
     """A process of the base and one of an arm, measured together."""
 

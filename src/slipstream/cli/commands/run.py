@@ -51,6 +51,10 @@ def run(
         Path | None,
         typer.Option("--output", "-o", help="Run folder; without it a new one in slipstream-runs.", metavar="FOLDER"),
     ] = None,
+    tuned: Annotated[
+        Path | None,
+        typer.Option("--with", help="Apply the treatments that slipstream tune wrote down.", metavar="FILE"),
+    ] = None,
     format: Format = "text",
     no_places: Annotated[
         bool, typer.Option("--no-places", help="Leave out the one step that is traced line by line.")
@@ -71,7 +75,12 @@ def run(
     """
     from slipstream.cli.running import run_job
 
-    run_job(job_of(target, output, warmup=warmup, steps=steps, places=not no_places), format, quiet)
+    job = job_of(target, output, warmup=warmup, steps=steps, places=not no_places)
+    if tuned is not None:
+        from slipstream.tuning.tuned import read_tuned, with_treatments
+
+        job = with_treatments(job, read_tuned(tuned))
+    run_job(job, format, quiet)
 
 
 def job_of(

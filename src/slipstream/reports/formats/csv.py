@@ -4,8 +4,9 @@ import csv
 import io
 from collections.abc import Sequence
 
-from slipstream.model import BadInput, Difference
+from slipstream.model import BadInput, Difference, Tuning
 from slipstream.reports.documents import Page, Rows, Style
+from slipstream.reports.tuning import tuning_rows
 from slipstream.store import Report
 
 _ONE_TABLE = "csv holds one table and nothing else: choose text, json or markdown"
@@ -19,6 +20,11 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
 def difference(document: Difference, style: Style) -> str:
     """A comparison is not one table."""
     raise BadInput(_ONE_TABLE)
+
+
+def tuning(document: Tuning, style: Style) -> str:
+    """The table of treatments, with the conclusion below."""
+    return rows(tuning_rows(document), style)
 
 
 def rows(rows: Rows, style: Style) -> str:

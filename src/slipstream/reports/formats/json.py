@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from slipstream.model import FORMAT_VERSION, Difference, RanksDiagnosis
+from slipstream.model import FORMAT_VERSION, Difference, RanksDiagnosis, Tuning
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.store import Report
 
@@ -17,6 +17,11 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
 
 def difference(document: Difference, style: Style) -> str:
     """The document, ``kind: "diff"``."""
+    return _text(document)
+
+
+def tuning(document: Tuning, style: Style) -> str:
+    """The document, ``kind: "tuning"``."""
     return _text(document)
 
 

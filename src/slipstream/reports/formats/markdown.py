@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from slipstream.model import Difference, Hot
+from slipstream.model import Difference, Hot, Tuning
 from slipstream.reports import changes
 from slipstream.reports.account import (
     FINDINGS,
@@ -21,6 +21,7 @@ from slipstream.reports.account import (
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
 from slipstream.reports.ranks import counted, overview
+from slipstream.reports.tuning import tuning_rows
 from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
@@ -114,6 +115,11 @@ def difference(document: Difference, style: Style) -> str:
     }
     blocks += [f"## {title}\n\n{_list(map(_plain, lines))}" for title, lines in listed.items() if lines]
     return "\n\n".join(blocks) + "\n"
+
+
+def tuning(document: Tuning, style: Style) -> str:
+    """The table of treatments, with the conclusion below."""
+    return rows(tuning_rows(document), style)
 
 
 def rows(rows: Rows, style: Style) -> str:

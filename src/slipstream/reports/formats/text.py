@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slipstream.model import Difference, Dismissal, Hot
+from slipstream.model import Difference, Dismissal, Hot, Tuning
 from slipstream.reports import changes
 from slipstream.reports.account import (
     FINDINGS,
@@ -28,6 +28,7 @@ from slipstream.reports.account import (
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name, shortened
 from slipstream.reports.ranks import counted, overview
+from slipstream.reports.tuning import tuning_rows
 from slipstream.reports.units import bar, duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
 from slipstream.store import Report
@@ -216,6 +217,11 @@ def _listed(console: Console, title: str, lines: Sequence[str]) -> None:
         _heading(console, title)
         for line in lines:
             console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def tuning(document: Tuning, style: Style) -> str:
+    """The table of treatments, with the conclusion below."""
+    return rows(tuning_rows(document), style)
 
 
 def rows(rows: Rows, style: Style) -> str:

@@ -1,15 +1,13 @@
 """Whether two runs of a job compute the same, within what runs of this very job differ by."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from slipstream.model import Sameness
 from slipstream.tuning.numerics.observation import Observed, Update
-
-Sameness = Literal["same", "differs", "cannot_tell"]
 
 MARGIN = 10.0
 """Times the envelope that a run may differ by: other roundings are more than one change of the weights."""
@@ -93,7 +91,9 @@ def _fingerprint(base: Observed, run: Observed) -> list[str]:
             reasons.append(f"the optimizer is {other['class']}, not {one['class']}")
         for mine, theirs in zip(one["groups"], other["groups"], strict=False):
             reasons += [
-                f"{name} of the optimizer is {theirs.get(name)}, not {mine.get(name)}"
+                "the optimizer has other parameters"
+                if name == "parameters"
+                else f"{name} of the optimizer is {theirs.get(name)}, not {mine.get(name)}"
                 for name in sorted(mine.keys() | theirs.keys())
                 if mine.get(name) != theirs.get(name)
             ]

@@ -52,9 +52,9 @@ def drop_nothing() -> None:
 
     @functools.wraps(attention)
     def without_dropout(
-        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, **more: Any
+        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, *rest: Any, **more: Any
     ) -> Any:
-        return attention(query, key, value, attn_mask, 0.0, **more)
+        return attention(query, key, value, attn_mask, 0.0, *rest, **more)
 
     functional.scaled_dot_product_attention = cast(Any, without_dropout)
     torch.dropout = cast(Any, passing)

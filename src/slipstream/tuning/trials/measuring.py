@@ -1,6 +1,7 @@
 """A plan, carried out: repetition by repetition, each kept on disk so that an interrupted measurement goes on."""
 
 import shutil
+import time
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,13 @@ from slipstream.tuning.trials.results import ENOUGH_TURNS, Measurement, Repetiti
 _PLAN = "plan.json"
 
 
-def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lambda now: None) -> Measurement:
+def measure(
+    plan: Plan,
+    folder: Path,
+    environment: Environment,
+    tell: Tell = lambda now: None,
+    deadline: float | None = None,
+) -> Measurement:
     """Measure all arms of a plan against its base.
 
     A process that fails, hangs or has too few steps is a result. Its arm is not gone on with; without the base nothing
@@ -25,6 +32,7 @@ def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lam
         folder: made when missing. What a measurement of the same plan left there is used again.
         environment: what the treatments' variables are computed from; also the variables that the job inherits.
         tell: told, in a few words, what goes on.
+        deadline: on the clock of ``time.monotonic``; a repetition that would not end before is not begun.
     Raises:
         BadInput: the folder holds another measurement, an arm is named twice, or there is no such treatment.
         OSError: the folder cannot be written.
@@ -36,6 +44,7 @@ def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lam
     _take_over(folder / _PLAN, plan)
     repetitions: list[Repetition] = []
     left_out: dict[str, str] = {}
+    longest = 0.0
     for number in range(plan.protocol.repetitions):
         arms = [arm for arm in plan.all_arms() if arm.name not in left_out]
         file = folder / f"repetition-{number:02d}.json"
@@ -43,6 +52,9 @@ def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lam
             repetition = msgspec.json.decode(file.read_bytes(), type=Repetition)
         else:
             place = file.with_suffix("")
+            if deadline is not None and time.monotonic() + longest > deadline and repetitions:
+                break
+            began = time.monotonic()
             shutil.rmtree(place, ignore_errors=True)  # of an interrupted one
             mode = plan.protocol.mode or (repetitions[0].mode if repetitions else None)
             said = f"repetition {number + 1} of {plan.protocol.repetitions}"
@@ -54,6 +66,7 @@ def measure(plan: Plan, folder: Path, environment: Environment, tell: Tell = lam
             part = file.with_name(file.name + ".part")
             part.write_bytes(msgspec.json.encode(repetition))
             part.replace(file)
+            longest = max(longest, time.monotonic() - began)
         repetitions.append(repetition)
         for process in repetition.processes:
             if process.outcome == "too_few_steps" and len(process.turns) < ENOUGH_TURNS:

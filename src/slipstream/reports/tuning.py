@@ -1,0 +1,96 @@
+"""What ``slipstream tune`` found, as a table and sentences for people."""
+
+from slipstream.model import Gain, Measured, Tried, Tuning
+from slipstream.reports.documents import Rows
+from slipstream.reports.units import percent
+
+COLUMNS = ("treatment", "forecast", "measured", "numerics", "verdict")
+_WORDS = {
+    "faster": "faster",
+    "slower": "slower",
+    "no_difference_shown": "no difference shown",
+    "cannot_tell": "cannot tell",
+}
+_STAGES = {
+    "not_applicable": "not applicable",
+    "needs_consent": "needs consent",
+    "ruled_out": "ruled out",
+    "screened_out": "screened out",
+    "other_results": "rejected",
+    "confirmed": "not measured",
+}
+
+
+def tuning_rows(tuning: Tuning) -> Rows:
+    """The table of a tuning, with its conclusion below."""
+    return Rows(
+        kind="tuning",
+        columns=COLUMNS,
+        rows=[
+            {
+                "treatment": one.name,
+                "forecast": _forecast(one.forecast),
+                "measured": _measured(one.measured),
+                "numerics": _numerics(one),
+                "verdict": _verdict(one, tuning.kept),
+            }
+            for one in tuning.tried
+        ],
+        note=" ".join(sentences(tuning)),
+    )
+
+
+def sentences(tuning: Tuning) -> list[str]:
+    """The conclusion, and how it was reached."""
+    kept = next((one for one in tuning.tried if one.name == tuning.kept), None)
+    if kept is None or kept.measured is None:
+        found = ["Nothing is kept: no treatment is proven faster and computes the same."]
+    else:
+        found = [f"Kept: {', '.join(kept.treatments)}: a {kept.measured.unit} takes {_measured(kept.measured)} less."]
+        if kept.measured.payback_steps:
+            found.append(f"Its longer start pays after {kept.measured.payback_steps:,.0f} steps.")
+        if kept.numerics is not None and not kept.numerics.dropout:
+            found.append("It was found to compute the same with nothing dropped; with dropout other units are dropped.")
+        found += [f"Not covered: {note}." for note in (kept.numerics.notes if kept.numerics else ())]
+    if tuning.noise is not None:
+        found.append(f"Measured in {tuning.protocol}; two identical copies differ by {_interval(tuning.noise)}.")
+    if tuning.disturbed_rounds:
+        share = percent(tuning.disturbed_rounds / max(tuning.rounds, 1))
+        found.append(f"{share} of the turns were disturbed by other programs and do not count.")
+    return found
+
+
+def _forecast(gain: Gain | None) -> str | None:
+    if gain is None:
+        return None
+    return f"{'at most ' if gain.ceiling else ''}{percent(gain.expected)}"
+
+
+def _measured(measured: Measured | None) -> str | None:
+    if measured is None or measured.gain is None:
+        return None
+    return f"{percent(measured.gain)} ({_interval(measured)})"
+
+
+def _interval(measured: Measured) -> str:
+    if measured.low_95 is None or measured.high_95 is None:
+        return "not known"
+    return f"{percent(measured.low_95)} to {percent(measured.high_95)}"
+
+
+def _numerics(one: Tried) -> str | None:
+    if one.numerics is None:
+        return None
+    words = {"same": "same", "differs": "differs", "cannot_tell": "cannot tell"}[one.numerics.sameness]
+    return words if one.numerics.dropout or one.numerics.sameness != "same" else f"{words} without dropout"
+
+
+def _verdict(one: Tried, kept: str | None) -> str:
+    if one.measured is None:
+        return f"{_STAGES[one.stage]}: {one.reason}" if one.reason else _STAGES[one.stage]
+    words = _WORDS[one.measured.verdict]
+    if one.measured.reason:
+        return f"{words}: {one.measured.reason}"
+    if one.measured.verdict == "no_difference_shown" and one.measured.smallest_detectable is not None:
+        return f"{words}; {percent(one.measured.smallest_detectable)} would have been seen"
+    return f"{words}, kept" if one.name == kept else words

@@ -1,0 +1,267 @@
+"""The search: what may help is ordered, screened, checked for sameness and confirmed in fresh processes."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from slipstream.capture.job import Choice, JobSpec
+from slipstream.model import BadInput, Gain, Measured, Numerics, Stage, Tried, Tuning, Verdict
+from slipstream.stats import MOST_KEPT, PairedEffect, screen
+from slipstream.tuning.environment import Environment
+from slipstream.tuning.numerics.checking import STEPS, Checked, check
+from slipstream.tuning.proving import Proven, log_ratios, prove
+from slipstream.tuning.registry import all_treatments, treatment_of
+from slipstream.tuning.trials.measuring import measure
+from slipstream.tuning.trials.plan import Arm, Plan, Protocol
+
+COMBINATION = "combination"
+SCREENING = Protocol(repetitions=2, rounds=12)
+
+
+class Effort(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is measured."""
+
+    screening: Protocol = SCREENING
+    confirmation: Protocol = Protocol()
+    numerics_steps: int = STEPS
+    seconds: float | None = None
+    """After this time no further repetition is begun; what lacks pairs then cannot be told."""
+
+
+def short_effort(seconds: float | None = None) -> Effort:
+    """As many processes as a verdict needs, with few steps in each.
+
+    Args:
+        seconds: after which nothing new is begun.
+    """
+    quick = Protocol(warmup_steps=4, rounds=8)
+    return Effort(
+        screening=msgspec.structs.replace(quick, repetitions=2),
+        confirmation=quick,
+        numerics_steps=15,
+        seconds=seconds,
+    )
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user allows."""
+
+    only: tuple[Choice, ...] | None = None
+    """Treatments to try; None: all that apply."""
+    allow_semantic: bool = False
+    """Whether treatments may change what is learnt."""
+
+
+def tune(
+    job: JobSpec,
+    folder: Path,
+    environment: Environment,
+    wishes: Wishes,
+    effort: Effort,
+    gains: Mapping[str, Gain | str] | None = None,
+    tell: Callable[[str], None] = lambda now: None,
+) -> tuple[Tuning, tuple[Choice, ...]]:
+    """Find treatments that make a job faster and leave what it computes as it is.
+
+    Args:
+        job: to be tuned.
+        folder: for everything that is measured; made when missing.
+        environment: of the machine.
+        wishes: what may be tried.
+        effort: how much is measured.
+        gains: what a recording forecasts for treatments, by name, or why it rules one out; None: there is none.
+        tell: told, in a few words, what goes on.
+    Returns:
+        What was found, and the treatments to keep.
+    Raises:
+        BadInput: a treatment that does not exist, or none that may be tried.
+    """
+    began = time.monotonic()
+    deadline = None if effort.seconds is None else began + effort.seconds
+    tried, arms = _candidates(environment, wishes, gains)
+    if not tried:
+        raise BadInput("there is nothing to try")
+    if len(arms) > MOST_KEPT:
+        arms, dropped = _screened(job, arms, folder / "screening", environment, effort, deadline, tell)
+        tried = {name: _ended(one, "screened_out", dropped.get(name)) for name, one in tried.items()}
+    sound: list[Arm] = []
+    for checked in check(job, arms, folder / "numerics", environment, tell, effort.numerics_steps) if arms else ():
+        one = msgspec.structs.replace(tried[checked.arm], numerics=_numerics(checked))
+        semantic = one.fix_class == "semantic"
+        if checked.compared.sameness == "same" or semantic:
+            sound += [arm for arm in arms if arm.name == checked.arm]
+        else:
+            one = _ended(one, "other_results", checked.compared.reasons[0])
+        tried[checked.arm] = one
+    if len(sound) > 1:
+        combined = Arm(name=COMBINATION, treatments=tuple(choice for arm in sound for choice in arm.treatments))
+        (checked,) = check(job, [combined], folder / "numerics-combination", environment, tell, effort.numerics_steps)
+        both = msgspec.structs.replace(_tried(combined, environment), numerics=_numerics(checked))
+        if checked.compared.sameness == "same" or both.fix_class == "semantic":
+            sound.append(combined)
+        else:
+            both = _ended(both, "other_results", checked.compared.reasons[0])
+        tried[COMBINATION] = both
+    noise, disturbed, rounds = None, 0, 0
+    if sound:
+        plan = Plan(job=job, arms=tuple(sound), protocol=effort.confirmation)
+        verdicts = prove(measure(plan, folder / "confirmation", environment, tell, deadline))
+        for proven in verdicts.arms:
+            tried[proven.arm] = msgspec.structs.replace(
+                tried[proven.arm], measured=_measured(proven), evidence=proven.evidence
+            )
+        disturbed, rounds = verdicts.disturbed_rounds, verdicts.rounds
+        noise = _gain_of(verdicts.noise, "sample", None, verdicts.noise.verdict, verdicts.noise_notes)
+    kept = _kept(tried)
+    protocol = effort.confirmation
+    result = Tuning(
+        command=(*(("-m",) if job.is_module else ()), job.target, *job.argv),
+        protocol=(
+            f"{protocol.repetitions} fresh processes of each, {protocol.rounds} turns in each after "
+            f"{protocol.warmup_steps} steps of warm-up"
+        ),
+        noise=noise,
+        disturbed_rounds=disturbed,
+        rounds=rounds,
+        tried=tuple(sorted(tried.values(), key=_place)),
+        kept=kept,
+    )
+    choices = next((arm.treatments for arm in sound if arm.name == kept), ())
+    return result, choices
+
+
+def _candidates(
+    environment: Environment, wishes: Wishes, gains: Mapping[str, Gain | str] | None
+) -> tuple[dict[str, Tried], list[Arm]]:
+    """Everything that is asked for, and of it what is worth a try, most promising first."""
+    choices = wishes.only if wishes.only is not None else tuple(Choice(name=name) for name in all_treatments())
+    tried: dict[str, Tried] = {}
+    arms: list[Arm] = []
+    for choice in choices:
+        arm = Arm(name=str(choice), treatments=(choice,))
+        one = _tried(arm, environment)
+        forecast = (gains or {}).get(choice.name)
+        if isinstance(forecast, Gain):
+            one = msgspec.structs.replace(one, forecast=forecast)
+        elif gains is None:
+            one = msgspec.structs.replace(one, forecast_reason="no recording")
+        else:
+            one = msgspec.structs.replace(one, forecast_reason="no finding asks for it")
+        unfit = treatment_of(choice).applies_to(environment)
+        if unfit is not None:
+            one = _ended(one, "not_applicable", unfit)
+        elif one.fix_class == "semantic" and not wishes.allow_semantic:
+            one = _ended(one, "needs_consent", "it changes what is learnt: --allow-semantic lets it be tried")
+        elif isinstance(forecast, str) and wishes.only is None:
+            one = _ended(one, "ruled_out", forecast)
+        else:
+            arms.append(arm)
+        tried[arm.name] = one
+    arms.sort(key=lambda arm: -_expected(tried[arm.name]))
+    return tried, arms
+
+
+def _screened(
+    job: JobSpec,
+    arms: Sequence[Arm],
+    folder: Path,
+    environment: Environment,
+    effort: Effort,
+    deadline: float | None,
+    tell: Callable[[str], None],
+) -> tuple[list[Arm], dict[str, str]]:
+    plan = Plan(job=job, arms=tuple(arms), protocol=effort.screening)
+    measurement = measure(plan, folder, environment, lambda now: tell(f"screening, {now}"), deadline)
+    screened = screen(log_ratios(measurement))
+    dropped = {name: measurement.left_out.get(name, why) for name, why in screened.dropped.items()}
+    return [arm for name in screened.kept for arm in arms if arm.name == name], dropped
+
+
+def _tried(arm: Arm, environment: Environment) -> Tried:
+    treatments = [treatment_of(choice) for choice in arm.treatments]
+    classes = [treatment.fix_class for treatment in treatments]
+    permanent = [treatment.permanent() for treatment in treatments]
+    snippets = [
+        one.snippet or "\n".join(f"export {name}={value}" for name, value in one.variables.items()) for one in permanent
+    ]
+    return Tried(
+        name=arm.name,
+        title=" + ".join(treatment.title for treatment in treatments),
+        treatments=tuple(map(str, arm.treatments)),
+        fix_class="semantic" if "semantic" in classes else "rounding" if "rounding" in classes else "exact",
+        changes_random_stream=any(treatment.changes_random_stream for treatment in treatments),
+        stage="confirmed",
+        permanent="; ".join(one.summary for one in permanent),
+        snippet="\n".join(filter(None, snippets)) or None,
+    )
+
+
+def _ended(one: Tried, stage: Stage, reason: str | None) -> Tried:
+    if reason is None or one.stage != "confirmed":
+        return one
+    return msgspec.structs.replace(one, stage=stage, reason=reason)
+
+
+def _numerics(checked: Checked) -> Numerics:
+    compared = checked.compared
+    return Numerics(
+        sameness=compared.sameness,
+        dropout=checked.dropout,
+        steps=compared.steps,
+        reasons=compared.reasons,
+        notes=compared.notes,
+    )
+
+
+def _measured(proven: Proven) -> Measured:
+    found = _gain_of(proven.effect, proven.unit, proven.payback_steps, proven.verdict, proven.notes)
+    return msgspec.structs.replace(found, reason=proven.reason)
+
+
+def _gain_of(
+    effect: PairedEffect, unit: str, payback: float | None, verdict: Verdict, notes: Sequence[str]
+) -> Measured:
+    """Ratios of time become shares saved, which turns their ends around."""
+
+    def saved(ratio: float | None) -> float | None:
+        return None if ratio is None else 1 - ratio
+
+    return Measured(
+        verdict=verdict,
+        reason=effect.reason,
+        unit=unit,
+        gain=saved(effect.ratio),
+        low=saved(effect.high),
+        high=saved(effect.low),
+        confidence=effect.confidence,
+        low_95=saved(effect.high_95),
+        high_95=saved(effect.low_95),
+        pairs=effect.pairs,
+        smallest_detectable=effect.smallest_detectable,
+        payback_steps=payback,
+        notes=tuple(notes),
+    )
+
+
+def _kept(tried: Mapping[str, Tried]) -> str | None:
+    """What is proven faster and computes the same, and saves most."""
+    proven = [
+        one
+        for one in tried.values()
+        if one.measured is not None and one.measured.verdict == "faster" and one.measured.gain is not None
+    ]
+    best = max(proven, key=lambda one: (one.measured.gain if one.measured else 0) or 0, default=None)
+    return None if best is None else best.name
+
+
+def _expected(one: Tried) -> float:
+    return one.forecast.expected if one.forecast is not None else 0.0
+
+
+def _place(one: Tried) -> tuple[int, float, str]:
+    """Confirmed ones first, the fastest of them on top."""
+    gain = one.measured.gain if one.measured is not None else None
+    stages = ("confirmed", "other_results", "screened_out", "ruled_out", "needs_consent", "not_applicable")
+    return stages.index(one.stage), -(gain or 0.0), one.name
