@@ -53,7 +53,9 @@ def sentences(tuning: Tuning) -> list[str]:
             found.append("It was found to compute the same with nothing dropped; with dropout other units are dropped.")
         found += [f"Not covered: {note}." for note in (kept.numerics.notes if kept.numerics else ())]
     if tuning.noise is not None:
-        found.append(f"Measured in {tuning.protocol}; two identical copies differ by {_interval(tuning.noise)}.")
+        copies = _measured(tuning.noise)
+        twins = f"; two identical copies differ by {copies}" if copies else ""
+        found.append(f"Measured in {tuning.protocol}{twins}.")
     if tuning.disturbed_rounds:
         share = percent(tuning.disturbed_rounds / max(tuning.rounds, 1))
         found.append(f"{share} of the turns were disturbed by other programs and do not count.")
@@ -74,7 +76,7 @@ def _measured(measured: Measured | None) -> str | None:
 
 def _interval(measured: Measured) -> str:
     if measured.low_95 is None or measured.high_95 is None:
-        return "not known"
+        return f"{measured.pairs} pairs only"
     return f"{percent(measured.low_95)} to {percent(measured.high_95)}"
 
 

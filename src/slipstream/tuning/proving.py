@@ -91,6 +91,17 @@ def log_ratios(measurement: Measurement) -> dict[str, list[float]]:
     }
 
 
+def without_effect(measurement: Measurement) -> dict[str, str]:
+    """Arms of which a treatment did not take effect, with what it showed instead."""
+    found = {}
+    for arm in measurement.plan.arms:
+        processes = [one for repetition in measurement.repetitions if (one := repetition.of(arm.name)) is not None]
+        missing = _not_applied(processes)
+        if missing is not None:
+            found[arm.name] = f"it did not take effect: {missing}"
+    return found
+
+
 class _Pair(msgspec.Struct, frozen=True, kw_only=True):
     """A process of the base and one of an arm, measured together."""
 

@@ -11,7 +11,7 @@ from slipstream.model import BadInput, Gain, Measured, Numerics, Stage, Tried, T
 from slipstream.stats import MOST_KEPT, PairedEffect, screen
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.numerics.checking import STEPS, Checked, check
-from slipstream.tuning.proving import Proven, log_ratios, prove
+from slipstream.tuning.proving import Proven, log_ratios, prove, without_effect
 from slipstream.tuning.registry import all_treatments, treatment_of
 from slipstream.tuning.trials.measuring import measure
 from slipstream.tuning.trials.plan import Arm, Plan, Protocol
@@ -174,8 +174,9 @@ def _screened(
 ) -> tuple[list[Arm], dict[str, str]]:
     plan = Plan(job=job, arms=tuple(arms), protocol=effort.screening)
     measurement = measure(plan, folder, environment, lambda now: tell(f"screening, {now}"), deadline)
-    screened = screen(log_ratios(measurement))
-    dropped = {name: measurement.left_out.get(name, why) for name, why in screened.dropped.items()}
+    void = without_effect(measurement)
+    screened = screen({name: [] if name in void else values for name, values in log_ratios(measurement).items()})
+    dropped = {name: measurement.left_out.get(name, why) for name, why in (screened.dropped | void).items()}
     return [arm for name in screened.kept for arm in arms if arm.name == name], dropped
 
 
