@@ -91,6 +91,7 @@ def test_padding_is_cut_to_the_longest_rounded_up() -> None:
         "pairs": (2, 8, 8),
         "class": (2,),
     }
+    assert all(value.is_contiguous() for value in found.values())
     assert treatment.proof().applied
     assert treatment.proof().evidence == "50 % of the columns of 1 batches with a mask were cut"
 

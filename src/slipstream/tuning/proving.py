@@ -112,13 +112,13 @@ class _Pair(msgspec.Struct, frozen=True, kw_only=True):
     sums: tuple[float, float]
     """Time of the arm and of the base over all common rounds."""
     warmups: tuple[int, int]
-    """Wall time in ns until the end of the warm-up."""
+    """Wall time in ns until the end of the warm-up, of the arm and of the base's twin: the base starts alone."""
     step_ns: float
     """Median step of the base."""
 
 
 def _pair(repetition: Repetition, arm: str, unit: str, limit: float | None) -> _Pair | None:
-    base, other = repetition.of(BASE), repetition.of(arm)
+    base, other, twin = repetition.of(BASE), repetition.of(arm), repetition.of(TWIN)
     if base is None or other is None or base.warmup is None or other.warmup is None:
         return None
     both = [
@@ -133,7 +133,7 @@ def _pair(repetition: Repetition, arm: str, unit: str, limit: float | None) -> _
         log_ratio=math.log(median(mine) / median(theirs)),
         series=tuple(math.log(one / two) for one, two in zip(mine, theirs, strict=True)),
         sums=(sum(mine), sum(theirs)),
-        warmups=(other.warmup.wall_ns, base.warmup.wall_ns),
+        warmups=(other.warmup.wall_ns, (twin.warmup if twin and twin.warmup else base.warmup).wall_ns),
         step_ns=median(turn.wall_ns / turn.steps for _, turn in both),
     )
 

@@ -86,24 +86,7 @@ def tune(
     if len(arms) > MOST_KEPT:
         arms, dropped = _screened(job, arms, folder / "screening", environment, effort, deadline, tell)
         tried = {name: _ended(one, "screened_out", dropped.get(name)) for name, one in tried.items()}
-    sound: list[Arm] = []
-    for checked in check(job, arms, folder / "numerics", environment, tell, effort.numerics_steps) if arms else ():
-        one = msgspec.structs.replace(tried[checked.arm], numerics=_numerics(checked))
-        semantic = one.fix_class == "semantic"
-        if checked.compared.sameness == "same" or semantic:
-            sound += [arm for arm in arms if arm.name == checked.arm]
-        else:
-            one = _ended(one, "other_results", checked.compared.reasons[0])
-        tried[checked.arm] = one
-    if len(sound) > 1:
-        combined = Arm(name=COMBINATION, treatments=tuple(choice for arm in sound for choice in arm.treatments))
-        (checked,) = check(job, [combined], folder / "numerics-combination", environment, tell, effort.numerics_steps)
-        both = msgspec.structs.replace(_tried(combined, environment), numerics=_numerics(checked))
-        if checked.compared.sameness == "same" or both.fix_class == "semantic":
-            sound.append(combined)
-        else:
-            both = _ended(both, "other_results", checked.compared.reasons[0])
-        tried[COMBINATION] = both
+    sound = _sound(job, arms, folder, environment, effort, tried, tell)
     noise, disturbed, rounds = None, 0, 0
     if sound:
         plan = Plan(job=job, arms=tuple(sound), protocol=effort.confirmation)
@@ -141,7 +124,7 @@ def _candidates(
     arms: list[Arm] = []
     for choice in choices:
         arm = Arm(name=str(choice), treatments=(choice,))
-        one = _tried(arm, environment)
+        one = _tried(arm)
         forecast = (gains or {}).get(choice.name)
         if isinstance(forecast, Gain):
             one = msgspec.structs.replace(one, forecast=forecast)
@@ -180,7 +163,59 @@ def _screened(
     return [arm for name in screened.kept for arm in arms if arm.name == name], dropped
 
 
-def _tried(arm: Arm, environment: Environment) -> Tried:
+def _sound(
+    job: JobSpec,
+    arms: Sequence[Arm],
+    folder: Path,
+    environment: Environment,
+    effort: Effort,
+    tried: dict[str, Tried],
+    tell: Callable[[str], None],
+) -> list[Arm]:
+    """Arms, with the combination of them, that compute the same; ``tried`` is told of all of them."""
+    if not arms:
+        return []
+    found = _checked(job, arms, folder / "numerics", environment, effort, tried, tell)
+    left = [arm for arm in arms if arm.name in found]
+    if len(left) < len(arms):  # the combination was one with others
+        found.discard(COMBINATION)
+        tried.pop(COMBINATION, None)
+        if len(left) > 1:
+            found |= _checked(job, left, folder / "numerics-again", environment, effort, tried, tell)
+    combined = _combination(left)
+    return [*left, combined] if len(left) > 1 and COMBINATION in found else left
+
+
+def _checked(
+    job: JobSpec,
+    arms: Sequence[Arm],
+    folder: Path,
+    environment: Environment,
+    effort: Effort,
+    tried: dict[str, Tried],
+    tell: Callable[[str], None],
+) -> set[str]:
+    """Names of arms and of their combination that compute the same."""
+    found = set()
+    several = [*arms, _combination(arms)] if len(arms) > 1 else [*arms]
+    for arm, checked in zip(
+        several, check(job, several, folder, environment, tell, effort.numerics_steps), strict=True
+    ):
+        before = _tried(arm) if arm.name == COMBINATION else tried[arm.name]
+        one = msgspec.structs.replace(before, numerics=_numerics(checked))
+        if checked.compared.sameness == "same" or one.fix_class == "semantic":
+            found.add(arm.name)
+        else:
+            one = _ended(one, "other_results", checked.compared.reasons[0])
+        tried[arm.name] = one
+    return found
+
+
+def _combination(arms: Sequence[Arm]) -> Arm:
+    return Arm(name=COMBINATION, treatments=tuple(choice for arm in arms for choice in arm.treatments))
+
+
+def _tried(arm: Arm) -> Tried:
     treatments = [treatment_of(choice) for choice in arm.treatments]
     classes = [treatment.fix_class for treatment in treatments]
     permanent = [treatment.permanent() for treatment in treatments]

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from slipstream.tuning.trials.plan import Arm
 
 STEPS = 30
 PERTURBATIONS = 3
+_AGAIN = 1
 SIZE = 1e-7
 """Relative change of the weights: the last digit of float32."""
 
@@ -94,49 +96,51 @@ def check_variants(
         timeout_s: for each process.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    references: dict[bool, tuple[Observed, tuple[Observed, ...]] | str] = {}
-
-    def run(name: str, variant: JobSpec, watch: Watch) -> Observed | str:
-        tell(f"numerics: {name}")
-        return _observed(variant, watch, folder / name.replace(" ", "-").replace("/", "-"), environment, timeout_s)
-
-    found = []
+    wanted: dict[str, tuple[JobSpec, Watch]] = {}
+    for dropout in sorted({variant.dropout for variant in variants}):
+        for number in range(PERTURBATIONS + 2):
+            size = SIZE if number > _AGAIN else 0.0
+            watch = Watch(seed=0, steps=steps, dropout=dropout, perturbation=size, perturbation_seed=number)
+            wanted[_reference(dropout, number)] = (job, watch)
     for variant in variants:
-        if variant.dropout not in references:
-            references[variant.dropout] = _reference(job, run, variant.dropout, steps)
-        known = references[variant.dropout]
-        if isinstance(known, str):
-            compared = Compared(sameness="cannot_tell", reasons=(f"the job as it is: {known}",), steps=0)
-        else:
-            mine = run(variant.name, variant.job, Watch(seed=0, steps=steps, dropout=variant.dropout))
-            base, others = known
-            compared = (
-                Compared(sameness="cannot_tell", reasons=(mine,), steps=0)
-                if isinstance(mine, str)
-                else compare_runs(base, mine, others)
-            )
-        found.append(Checked(arm=variant.name, compared=compared, dropout=variant.dropout))
-    return tuple(found)
+        wanted[variant.name] = (variant.job, Watch(seed=0, steps=steps, dropout=variant.dropout))
+
+    def run(name: str) -> Observed | str:
+        tell(f"numerics: {name}")
+        return _observed(*wanted[name], folder / name.replace(" ", "-").replace("/", "-"), environment, timeout_s)
+
+    # Nothing is timed here: on a CPU as many run at the same time as there are cores.
+    together = environment.cores_allowed if environment.device_kind == "cpu" else 1
+    with ThreadPoolExecutor(max_workers=max(1, min(together, 4))) as pool:
+        seen = dict(zip(wanted, pool.map(run, wanted), strict=True))
+    return tuple(
+        Checked(
+            arm=variant.name,
+            compared=_compared(
+                seen[variant.name],
+                [seen[_reference(variant.dropout, number)] for number in range(PERTURBATIONS + 2)],
+            ),
+            dropout=variant.dropout,
+        )
+        for variant in variants
+    )
 
 
-def _reference(
-    job: JobSpec, run: Callable[[str, JobSpec, Watch], Observed | str], dropout: bool, steps: int
-) -> tuple[Observed, tuple[Observed, ...]] | str:
-    """The job as it is, once more, and with its weights changed a little; why not, where it failed."""
-    mode = "" if dropout else ", nothing dropped"
-    base = run(f"as it is{mode}", job, Watch(seed=0, steps=steps, dropout=dropout))
-    if isinstance(base, str):
-        return base
-    others = []
-    for number in range(PERTURBATIONS + 1):
-        name = f"last digits changed {number}{mode}" if number else f"once more{mode}"
-        size = SIZE if number else 0.0
-        watch = Watch(seed=0, steps=steps, dropout=dropout, perturbation=size, perturbation_seed=number)
-        other = run(name, job, watch)
-        if isinstance(other, str):
-            return other
-        others.append(other)
-    return base, tuple(others)
+def _reference(dropout: bool, number: int) -> str:
+    """Name of a run of the job as it is: 0 the base, 1 once more, further ones with weights changed a little."""
+    what = "as it is" if number == 0 else "once more" if number == _AGAIN else f"last digits changed {number - _AGAIN}"
+    return what if dropout else f"{what}, nothing dropped"
+
+
+def _compared(run: Observed | str, references: Sequence[Observed | str]) -> Compared:
+    """A run against the job as it is; a failure of either is no answer."""
+    for one in references:
+        if isinstance(one, str):
+            return Compared(sameness="cannot_tell", reasons=(f"the job as it is: {one}",), steps=0)
+    if isinstance(run, str):
+        return Compared(sameness="cannot_tell", reasons=(run,), steps=0)
+    base, *others = (one for one in references if not isinstance(one, str))
+    return compare_runs(base, run, others)
 
 
 def _observed(job: JobSpec, watch: Watch, folder: Path, environment: Environment, timeout_s: float) -> Observed | str:

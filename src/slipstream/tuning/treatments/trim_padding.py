@@ -111,4 +111,5 @@ def _counts(name: str, columns: Any) -> bool:
 
 def _cut(value: Any, width: int, keep: int) -> Any:
     value = value[:, :keep]
-    return value[:, :, :keep] if value.ndim >= 3 and value.shape[2] == width else value
+    value = value[:, :, :keep] if value.ndim >= 3 and value.shape[2] == width else value
+    return value.contiguous()  # what a loader hands over can be viewed in another shape

@@ -155,6 +155,7 @@ class Trainee:
         in_use, free = _device_memory()
         ends = self._ends_ns
         return Warm(
+            at_ns=monotonic_ns(),
             step_ns=tuple(after - before for before, after in itertools.pairwise(ends)),
             proofs=applying.proofs(),
             device_bytes=in_use,

@@ -20,6 +20,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 class Warm(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The warm-up is over; the process waits for its first turn."""
 
+    at_ns: int
+    """When it was over, on the monotonic clock that all processes share."""
     step_ns: tuple[int, ...]
     proofs: tuple[Proved, ...]
     device_bytes: int | None

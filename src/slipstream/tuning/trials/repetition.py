@@ -60,22 +60,31 @@ def repeat(
 
     reason = "asked for"
     try:
-        for place, arm in enumerate(order):
-            tell(f"{arm.name}: starts and warms up")
-            seats.append(seated(arm))
-            warmup = seats[-1].warm_up()
-            if warmup is None and arm.name == BASE:
-                break
-            if mode is None:
-                mode, reason = _mode(warmup, len(order))
-            if mode == "alternating":
-                if seats[-1].runs:
-                    _rounds(seats[-1:], plan, chance, environment.cores_allowed, tell)
+        tell(f"{BASE}: starts and warms up")
+        seats.append(seated(order[0]))
+        warmup = seats[0].warm_up()
+        if mode is None:
+            mode, reason = _mode(warmup, len(order))
+        if warmup is not None and mode == "interleaved":
+            for first in range(1, len(order), environment.cores_allowed):
+                together = order[first : first + environment.cores_allowed]
+                tell(f"{', '.join(arm.name for arm in together)}: start and warm up")
+                seats += [seated(arm) for arm in together]
+                for seat in seats[first:]:
+                    seat.warm_up()
+            _rounds(seats, plan, chance, environment.cores_allowed, tell)
+        elif warmup is not None:
+            _rounds(seats, plan, chance, environment.cores_allowed, tell)
+            closed.append(seats.pop().dismiss())
+            for arm in order[1:]:
+                tell(f"{arm.name}: starts and warms up")
+                seats.append(seated(arm))
+                if seats[0].warm_up() is not None:
+                    _rounds(seats, plan, chance, environment.cores_allowed, tell)
                 closed.append(seats.pop().dismiss())
-            elif place + 1 == len(order):
-                _rounds(seats, plan, chance, environment.cores_allowed, tell)
         while seats:
-            closed.append(seats.pop(0).dismiss())
+            closed.append(seats[0].dismiss())
+            del seats[0]
     finally:
         for seat in seats:
             seat.abandon()

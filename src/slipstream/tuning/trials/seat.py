@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from slipstream.capture.clock import monotonic_ns
 from slipstream.capture.foreign_load import resident_bytes
 from slipstream.capture.job import JobSpec
 from slipstream.tuning.applying import Proved
@@ -68,7 +69,7 @@ class Seat:
         self._reports = os.open(reports, os.O_RDONLY | os.O_NONBLOCK)
         self._orders = os.open(orders, os.O_RDWR)  # for reading as well: opening then does not wait for the process
         self._rest = b""
-        self._began = time.monotonic()
+        self._began_ns = monotonic_ns()
         try:
             self._child = Child(job, folder, (inside.PART,), environment)
         except BaseException:
@@ -94,7 +95,7 @@ class Seat:
             return None
         self._proofs = report.proofs
         self._warmup = Warmup(
-            wall_ns=round((time.monotonic() - self._began) * 1e9),
+            wall_ns=report.at_ns - self._began_ns,
             step_ns=report.step_ns,
             resident_bytes=_resident(self._child.pid),
             device_bytes=report.device_bytes,
