@@ -19,6 +19,7 @@ from slipstream.tuning.trials.plan import Arm
 STEPS = 30
 PERTURBATIONS = 3
 _AGAIN = 1
+_TOGETHER = 4
 SIZE = 1e-7
 """Relative change of the weights: the last digit of float32."""
 
@@ -109,9 +110,12 @@ def check_variants(
         tell(f"numerics: {name}")
         return _observed(*wanted[name], folder / name.replace(" ", "-").replace("/", "-"), environment, timeout_s)
 
-    # Nothing is timed here: on a CPU as many run at the same time as there are cores.
-    together = environment.cores_allowed if environment.device_kind == "cpu" else 1
-    with ThreadPoolExecutor(max_workers=max(1, min(together, 4))) as pool:
+    # Nothing is timed here: on a CPU several run at the same time, with as many threads as there are cores for.
+    together = max(1, min(environment.cores_allowed, _TOGETHER)) if environment.device_kind == "cpu" else 1
+    if together > 1:
+        threads = {"OMP_NUM_THREADS": str(environment.cores_allowed // together)}
+        environment = msgspec.structs.replace(environment, variables=threads | environment.variables)
+    with ThreadPoolExecutor(max_workers=together) as pool:
         seen = dict(zip(wanted, pool.map(run, wanted), strict=True))
     return tuple(
         Checked(

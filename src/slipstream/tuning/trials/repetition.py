@@ -66,12 +66,10 @@ def repeat(
         if mode is None:
             mode, reason = _mode(warmup, len(order))
         if warmup is not None and mode == "interleaved":
-            for first in range(1, len(order), environment.cores_allowed):
-                together = order[first : first + environment.cores_allowed]
-                tell(f"{', '.join(arm.name for arm in together)}: start and warm up")
-                seats += [seated(arm) for arm in together]
-                for seat in seats[first:]:
-                    seat.warm_up()
+            for arm in order[1:]:  # one by one: threads of two jobs that spin for each other take ten times as long
+                tell(f"{arm.name}: starts and warms up")
+                seats.append(seated(arm))
+                seats[-1].warm_up()
             _rounds(seats, plan, chance, environment.cores_allowed, tell)
         elif warmup is not None:
             _rounds(seats, plan, chance, environment.cores_allowed, tell)
