@@ -24,6 +24,14 @@ def analyze(
         str | None,
         typer.Option("--fail-on", help="Exit with 1 if one of these rules finds something.", metavar="CODE[,CODE]"),
     ] = None,
+    what_if: Annotated[
+        str | None,
+        typer.Option(
+            "--what-if",
+            help="Forecast the fixes of these findings, alone and together, instead.",
+            metavar="CODE[,CODE]",
+        ),
+    ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace user names, hosts, home directories and absolute paths.")
     ] = False,
@@ -38,7 +46,14 @@ def analyze(
       slipstream analyze trace.json.gz
       slipstream analyze log/ --format json -o findings.json
       slipstream analyze trace.json.gz --fail-on INP001,SYN001
+      slipstream analyze trace.json.gz --what-if INP001,LCH001
     """
+    if what_if is not None:
+        from slipstream.cli.forecasting import forecast
+        from slipstream.reports import render
+
+        emit(render(forecast(path, what_if), format, style_of(output)), output)
+        return
     codes = _known(fail_on)
     from slipstream.cli.diagnosing import diagnoses
     from slipstream.reports import redact as redacted

@@ -4,6 +4,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Sequence
+from statistics import median_low
 from typing import Any
 
 import jinja2
@@ -30,14 +31,13 @@ from slipstream.reports.html.timeline import timeline
 from slipstream.reports.names import last_part
 from slipstream.reports.ranks import counted, overview
 from slipstream.reports.tuning import sentences, tuning_rows
-from slipstream.reports.units import percent
+from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import (
     GRADE,
     device_word,
     inferred_parts,
     label,
     on_device,
-    period,
     verdict,
 )
 from slipstream.store import Report
@@ -150,13 +150,14 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
     length = max(window.end_ns - window.start_ns, 1)
     busy = "cannot tell" if window.busy_ns is None else percent(window.busy_ns / length)
     what = f"{device_word(report)} busy" if on_device(report) else "main thread inside ops"
-    step = period(report).removeprefix("a ").removeprefix("an ").removeprefix("the ").removesuffix(" step")
+    lengths = [step.dur_ns for step in document.steps]
+    count = f"median of {len(lengths)}" if len(lengths) > 1 else "the only one recorded"
     mfu, remark = _mfu(report)
     best = next((finding for finding in document.findings if finding.gain is not None), None)
     gain = "none found" if best is None or best.gain is None else f"{percent(best.gain.expected)} less"
     most = "at most, by " if best is not None and best.gain is not None and best.gain.ceiling else "by "
     return [
-        ("step" if document.steps else "recording", step, "median" if len(document.steps) > 1 else ""),
+        ("step", duration(median_low(lengths)), count) if lengths else ("recording", duration(length), "no steps"),
         (what, busy, "of the time looked at"),
         ("model FLOPs utilisation", mfu, remark),
         ("largest gain", gain, most + best.code if best is not None else ""),
@@ -197,8 +198,6 @@ def _card(finding: Finding, report: Report) -> dict[str, Any]:
 
 
 def _breakdown(report: Report) -> list[dict[str, Any]]:
-    from slipstream.reports.units import duration
-
     inferred, host = inferred_parts(report), not on_device(report)
     return [
         {

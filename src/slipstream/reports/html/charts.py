@@ -117,7 +117,10 @@ def bars(timeline: Timeline) -> Figure:
         "barmode": "overlay",
         "bargap": 0.25,
         "dragmode": "pan",
-        "xaxis": {"title": {"text": "ms from the beginning of the step"}, "range": [0, timeline.length_ns / 1e6]},
+        "xaxis": {
+            "title": {"text": "ms from the beginning of the step", "standoff": 16},
+            "range": [0, timeline.length_ns / 1e6],
+        },
         "yaxis": {"categoryorder": "array", "categoryarray": names[::-1], "fixedrange": True, "automargin": True},
         "height": 130 + 26 * len(names),
         "showlegend": True,
@@ -151,7 +154,7 @@ def modules(report: Report) -> Figure | None:
     trace = {
         "type": "icicle",
         "ids": rows["module"].to_list(),
-        "labels": [short_name(str(name), 40) for name in rows["name"].cast(pl.String).to_list()],
+        "labels": [str(name)[:48] for name in rows["name"].cast(pl.String).to_list()],
         "parents": [parent or "" for parent in rows["parent"].to_list()],
         "values": [value / 1e6 for value in rows["own"].to_list()],
         "branchvalues": "remainder",

@@ -17,10 +17,16 @@
     const figure = figures[place.dataset.chart];
     const { axis, ...style } = look();
     const layout = {
-      margin: { t: 16, r: 16, b: 44, l: 60 }, height: 320, legend: { orientation: "h", y: 1.12 },
+      margin: { t: 16, r: 16, b: 44, l: 60 }, height: 320,
+      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0 },
       ...style, ...figure.layout,
       xaxis: { ...axis, ...(figure.layout.xaxis || {}) }, yaxis: { ...axis, ...(figure.layout.yaxis || {}) },
     };
+    if (figure.data.length > 1) {  // room for the legend, which takes several lines where the page is narrow
+      const lines = Math.ceil(figure.data.length * 110 / place.clientWidth);
+      layout.margin = { ...layout.margin, b: 48 + 22 * lines };
+      layout.height += 22 * lines;
+    }
     Plotly.react(place, figure.data, layout, { responsive: true, displaylogo: false, scrollZoom: Boolean(figure.zoom) });
     place.dataset.drawn = "yes";
   };

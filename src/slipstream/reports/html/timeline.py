@@ -146,9 +146,9 @@ def _streams(report: Report, first: int, last: int) -> Iterator[tuple[str, str, 
 
 def _threads(report: Report, first: int, last: int) -> Iterator[tuple[str, str, list[Piece]]]:
     ops = _frame(report, "ops", first, last)
-    main = report.tables.row("window")["main_thread"]
     if ops is None or not ops.height:
         return
+    main = report.tables.row("window")["main_thread"]
     try:
         depths = report.tables["op_tree"].select("event", "depth")
     except NotEnoughData:
