@@ -55,6 +55,7 @@ def _tell(outcome: Outcome, format: str, speaks: bool) -> None:
             lines.append(f"the recording cannot be analysed: {error}")
         else:
             folder.findings_path.write_text(render(reports, "json"), encoding="utf-8")
+            folder.report_path.write_text(render(reports, "html"), encoding="utf-8")
             if speaks:
                 sys.stderr.write("\n" + render(reports, format, style_for(sys.stderr)))
     if lines:

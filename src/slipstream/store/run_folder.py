@@ -85,6 +85,11 @@ class RunFolder:
         """``findings.json``."""
         return self.root / "findings.json"
 
+    @property
+    def report_path(self) -> Path:
+        """The same as a page for the browser."""
+        return self.root / "report.html"
+
     def rank(self, rank: int) -> Path:
         """Folder of one rank."""
         return self.root / f"rank{rank}"
