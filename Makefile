@@ -14,7 +14,7 @@ PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --durat
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-demo: $(READY) ## set up, train the bundled BERT, say what holds it back (minutes)
+demo: $(READY) ## set up, train the bundled BERT, say what holds it back, try the fix (10 minutes)
 	$(BIN)/slipstream demo
 
 setup: $(READY) ## create .venv with all that development needs

@@ -12,7 +12,7 @@ from slipstream.cli.application import application
 OPTIONS = {
     "slipstream": {"--version"},
     "analyze": {"PATH", "--format", "--output", "-o", "--fail-on", "--what-if", "--redact"},
-    "demo": {"[ARGS]...", "--output", "-o", "--format"},
+    "demo": {"[ARGS]...", "--output", "-o", "--no-tune", "--format"},
     "diff": {"A", "B", "--format", "--output", "-o"},
     "doctor": {"--format"},
     "query": {"PATH", "SQL", "--format", "--output", "-o"},

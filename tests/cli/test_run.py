@@ -129,7 +129,7 @@ def test_the_demo_trains_records_and_diagnoses(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     small = "--steps 40 --layers 1 --hidden-size 32 --heads 2 --vocab-size 400 --batch-size 4 --max-length 32"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "slipstream", "demo", "-o", "out", "--", *small.split()]
+    command = [sys.executable, "-m", "slipstream", "demo", "--no-tune", "-o", "out", "--", *small.split()]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
     assert run.returncode == 0, run.stderr
     assert "Where the step goes" in run.stderr

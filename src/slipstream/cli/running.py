@@ -19,12 +19,19 @@ _RANK_NAMES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
 def run_job(job: JobSpec, format: str, quiet: bool) -> NoReturn:
-    """Run a job, tell what holds it back, and end as it did.
+    """Run a job, tell what holds it back, and end as it did; see ``record_job``."""
+    end_like(record_job(job, format, quiet))
+
+
+def record_job(job: JobSpec, format: str, quiet: bool) -> int:
+    """Run a job and tell what holds it back.
 
     Args:
         job: what to run and what to record of it.
         format: how the diagnosis is written to standard error.
         quiet: tell nothing; the run folder is written all the same.
+    Returns:
+        Its exit status; negative: number of the signal that it died of.
     Raises:
         CannotStart: the job could not be started at all.
     """
@@ -36,7 +43,7 @@ def run_job(job: JobSpec, format: str, quiet: bool) -> NoReturn:
         # The job has its own ending, and a launcher waits for that one: a failure of ours is shown, no more.
         sys.excepthook(*sys.exc_info())
     sys.stderr.flush()
-    end_like(outcome.returncode)
+    return outcome.returncode
 
 
 def speaks_for_all(environ: Mapping[str, str]) -> bool:
