@@ -61,6 +61,9 @@ def test_it_holds_what_is_read_at_run_time(wheel: Path) -> None:
         "slipstream/model/hardware_peaks.csv",
         "slipstream/analysis/known_packages.toml",
         "slipstream/capture/hook/sitecustomize.py",
+        "slipstream/reports/html/diagnosis.html",
+        "slipstream/reports/html/report.js",
+        "slipstream/reports/html/style.css",
         "slipstream/demo/train_bert.py",
     } <= names
 

@@ -40,11 +40,16 @@ def finding_lines(finding: Finding, report: Report) -> list[tuple[str, str]]:
         lines.append(
             ("gain", f"{what} takes {most}{percent(gain.expected)} less ({percent(gain.low)} to {percent(gain.high)})")
         )
+    elif finding.gain_reason is not None:
+        lines.append(("gain", f"cannot tell: {finding.gain_reason}"))
     if finding.location is not None:
         lines.append(("where", place(finding.location)))
     if finding.fix is not None:
         consent = " (changes what is learnt: your decision)" if finding.fix.needs_consent else ""
         lines.append(("do", finding.fix.summary + consent))
+        if finding.fix.treatment is not None:
+            allowed = " --allow-semantic" if finding.fix.needs_consent else ""
+            lines.append(("try", f"slipstream tune --only {finding.fix.treatment}{allowed} SCRIPT"))
     if finding.evidence:
         lines.append(("seen", evidence(finding)))
     lines.append(("more", f"slipstream rules {finding.code}"))

@@ -191,9 +191,7 @@ def _card(finding: Finding, report: Report) -> dict[str, Any]:
         "low": 0 if gain is None else max(gain.low, 0),
         "high": 0 if gain is None else min(gain.high, 1),
         "snippet": finding.fix.snippet.rstrip() if finding.fix is not None and finding.fix.snippet else None,
-        "treatment": finding.fix.treatment if finding.fix is not None else None,
         "assumptions": list(gain.assumptions) if gain is not None else [],
-        "reason": finding.gain_reason,
     }
 
 
