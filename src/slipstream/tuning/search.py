@@ -131,7 +131,7 @@ def _candidates(
         elif gains is None:
             one = msgspec.structs.replace(one, forecast_reason="no recording")
         else:
-            one = msgspec.structs.replace(one, forecast_reason="no finding asks for it")
+            one = msgspec.structs.replace(one, forecast_reason="the recording forecasts no gain")
         unfit = treatment_of(choice).applies_to(environment)
         if unfit is not None:
             one = _ended(one, "not_applicable", unfit)
