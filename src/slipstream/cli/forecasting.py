@@ -4,6 +4,7 @@ from slipstream.cli.diagnosing import diagnoses
 from slipstream.model import BadInput, Gain, NotEnoughData
 from slipstream.reports import Rows
 from slipstream.reports.units import percent
+from slipstream.reports.wording import expected
 from slipstream.rules.what_if import what_if
 
 
@@ -42,5 +43,4 @@ def forecast(path: str, codes: str) -> Rows:
 
 
 def _words(gain: Gain) -> str:
-    most = "at most " if gain.ceiling else ""
-    return f"{most}{percent(gain.expected)} ({percent(max(gain.low, 0.0))} to {percent(gain.high)})"
+    return f"{expected(gain)} ({percent(max(gain.low, 0.0))} to {percent(gain.high)})"

@@ -1,4 +1,4 @@
-"""Where results go and how they look there: the options that commands share."""
+"""Where results go and how they look there: what commands share on the command line."""
 
 import os
 import shutil
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 Format = Annotated[Literal["text", "json", "markdown"], typer.Option("--format", help="How the result is written.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file.", metavar="FILE", dir_okay=False)
+]
+Recording = Annotated[
+    str, typer.Argument(help="Trace file, TensorBoard log directory, run folder or directory of ranks.", metavar="PATH")
+]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Replace user names, hosts, home directories and absolute paths.")
 ]
 
 _NARROWEST, _WIDEST, _USUAL = 60, 120, 100

@@ -8,7 +8,7 @@ from slipstream.model import BreakdownPart, Dismissal, Finding, Hot, Integrity
 from slipstream.reports.documents import Page
 from slipstream.reports.names import short_name
 from slipstream.reports.units import duration, percent, percents
-from slipstream.reports.wording import DEVICE, inferred_parts, on_device, place, steps_line
+from slipstream.reports.wording import DEVICE, expected, inferred_parts, on_device, place, steps_line
 from slipstream.store import Report
 
 FINDINGS = 5
@@ -36,10 +36,7 @@ def finding_lines(finding: Finding, report: Report) -> list[tuple[str, str]]:
     if finding.gain is not None:
         gain = finding.gain
         what = "step" if gain.unit == "step_time" else "sample"
-        most = "at most " if gain.ceiling else ""
-        lines.append(
-            ("gain", f"{what} takes {most}{percent(gain.expected)} less ({percent(gain.low)} to {percent(gain.high)})")
-        )
+        lines.append(("gain", f"{what} takes {expected(gain)} less ({percent(gain.low)} to {percent(gain.high)})"))
     elif finding.gain_reason is not None:
         lines.append(("gain", f"cannot tell: {finding.gain_reason}"))
     if finding.location is not None:

@@ -32,6 +32,14 @@ def overview(reports: Sequence[Report]) -> Rows:
     )
 
 
+ONE_IN_FULL = "Below, the one with the costliest finding; name a single file to see another."
+
+
+def costliest(reports: Sequence[Report]) -> Report:
+    """The one with the costliest finding."""
+    return max(reports, key=lambda report: max((f.cost_ns for f in report.diagnosis.findings), default=0))
+
+
 def counted(reports: Sequence[Report]) -> str:
     """How many there are: ``2 ranks``, or ``2 recordings`` where they do not tell distinct ranks."""
     return f"{len(reports)} {overview(reports).columns[0]}s"

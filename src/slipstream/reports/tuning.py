@@ -1,8 +1,9 @@
 """What ``slipstream tune`` found, as a table and sentences for people."""
 
-from slipstream.model import Gain, Measured, Tried, Tuning
+from slipstream.model import Measured, Tried, Tuning
 from slipstream.reports.documents import Rows
 from slipstream.reports.units import percent
+from slipstream.reports.wording import expected
 
 COLUMNS = ("treatment", "forecast", "measured", "numerics", "verdict")
 _WORDS = {
@@ -29,7 +30,7 @@ def tuning_rows(tuning: Tuning) -> Rows:
         rows=[
             {
                 "treatment": one.name,
-                "forecast": _forecast(one.forecast),
+                "forecast": None if one.forecast is None else expected(one.forecast),
                 "measured": _measured(one.measured),
                 "numerics": _numerics(one),
                 "verdict": _verdict(one, tuning.kept),
@@ -60,12 +61,6 @@ def sentences(tuning: Tuning) -> list[str]:
         share = percent(tuning.disturbed_rounds / max(tuning.rounds, 1))
         found.append(f"{share} of the turns were disturbed by other programs and do not count.")
     return found
-
-
-def _forecast(gain: Gain | None) -> str | None:
-    if gain is None:
-        return None
-    return f"{'at most ' if gain.ceiling else ''}{percent(gain.expected)}"
 
 
 def _measured(measured: Measured | None) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from statistics import median_low
 
-from slipstream.model import CAUSES, BreakdownPart, Finding, Location
+from slipstream.model import CAUSES, BreakdownPart, Finding, Gain, Location
 from slipstream.reports.names import short_file
 from slipstream.reports.units import article, duration, percent, plural
 from slipstream.store import Report
@@ -239,6 +239,11 @@ def _without_breakdown(report: Report) -> str:
 def times_of(report: Report) -> str:
     """Whose time ops are listed by: the device's, or without device work the CPU's own."""
     return f"{device_word(report)} time" if report.diagnosis.totals.gpu_events else "own time on the CPU"
+
+
+def expected(gain: Gain) -> str:
+    """The share of time that a fix would save: ``29 %``, or ``at most 29 %``."""
+    return f"{'at most ' if gain.ceiling else ''}{percent(gain.expected)}"
 
 
 def steps_line(report: Report) -> str:

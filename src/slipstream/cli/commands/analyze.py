@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream.cli.output import Format, Output, emit, style_of
+from slipstream.cli.output import Format, Output, Recording, Redact, emit, style_of
 from slipstream.model import BadInput
 
 
@@ -14,10 +14,7 @@ def register(app: typer.Typer) -> None:
 
 
 def analyze(
-    path: Annotated[
-        str,
-        typer.Argument(help="Trace file, TensorBoard log directory, run folder or directory of ranks.", metavar="PATH"),
-    ],
+    path: Recording,
     format: Format = "text",
     output: Output = None,
     fail_on: Annotated[
@@ -32,9 +29,7 @@ def analyze(
             metavar="CODE[,CODE]",
         ),
     ] = None,
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Replace user names, hosts, home directories and absolute paths.")
-    ] = False,
+    redact: Redact = False,
 ) -> None:
     """Say what holds a recorded job back.
 

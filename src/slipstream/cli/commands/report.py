@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream.cli.output import emit
+from slipstream.cli.output import Recording, Redact, emit
 
 
 def register(app: typer.Typer) -> None:
@@ -14,16 +14,11 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    path: Annotated[
-        str,
-        typer.Argument(help="Trace file, TensorBoard log directory, run folder or directory of ranks.", metavar="PATH"),
-    ],
+    path: Recording,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.", metavar="FILE", dir_okay=False)] = Path(
         "report.html"
     ),
-    redact: Annotated[
-        bool, typer.Option("--redact", help="Replace user names, hosts, home directories and absolute paths.")
-    ] = False,
+    redact: Redact = False,
 ) -> None:
     """Write what holds a recorded job back as one HTML page.
 

@@ -15,7 +15,6 @@ from slipstream.reports.account import (
     FINDINGS,
     breakdown,
     breakdown_notes,
-    cost,
     facts_line,
     finding_lines,
     gain_note,
@@ -29,7 +28,7 @@ from slipstream.reports.html.charts import figures
 from slipstream.reports.html.tables import grids
 from slipstream.reports.html.timeline import timeline
 from slipstream.reports.names import last_part
-from slipstream.reports.ranks import counted, overview
+from slipstream.reports.ranks import ONE_IN_FULL, costliest, counted, overview
 from slipstream.reports.tuning import sentences, tuning_rows
 from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import (
@@ -60,12 +59,13 @@ _DESCRIBED = {
 
 def diagnosis(reports: Sequence[Report], style: Style) -> str:
     """The page of one recording; of several ranks an overview and the one with the costliest finding."""
-    shown = max(reports, key=_costliest)
+    shown = costliest(reports)
     step = timeline(shown)
     charts = figures(shown, step)
     context = {
         "ranks": overview(reports) if len(reports) > 1 else None,
         "counted": counted(reports) if len(reports) > 1 else "",
+        "one_in_full": ONE_IN_FULL,
         "path": shown.diagnosis.source.path,
         "verdict": verdict(shown),
         "facts": head(shown),
@@ -139,10 +139,6 @@ def page(page: Page, style: Style) -> str:
     return _rendered(page.title, "plain.html", context)
 
 
-def _costliest(report: Report) -> int:
-    return max((finding.cost_ns for finding in report.diagnosis.findings), default=0)
-
-
 def _tiles(report: Report) -> list[tuple[str, str, str]]:
     """Name, figure and remark of what is to be seen at once."""
     document = report.diagnosis
@@ -177,16 +173,12 @@ def _mfu(report: Report) -> tuple[str, str]:
 
 
 def _card(finding: Finding, report: Report) -> dict[str, Any]:
-    window = report.diagnosis.window
-    length = max(window.end_ns - window.start_ns, 1)
     gain = finding.gain
     return {
         "id": finding.id,
         "code": finding.code,
         "title": finding.title,
         "lines": finding_lines(finding, report),
-        "cost": cost(finding, report),
-        "share": min(finding.cost_ns / length, 1),
         "gain": None if gain is None else f"{'≤ ' if gain.ceiling else ''}{percent(gain.expected)}",
         "low": 0 if gain is None else max(gain.low, 0),
         "high": 0 if gain is None else min(gain.high, 1),

@@ -27,7 +27,7 @@ from slipstream.reports.account import (
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name, shortened
-from slipstream.reports.ranks import counted, overview
+from slipstream.reports.ranks import ONE_IN_FULL, costliest, counted, overview
 from slipstream.reports.tuning import tuning_rows
 from slipstream.reports.units import bar, duration, percent
 from slipstream.reports.wording import GRADE, device_word, inferred_parts, label, on_device, place, times_of, verdict
@@ -48,7 +48,7 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
         console.print(Text(counted(reports), style="bold"), _grid(overview(reports), len(reports)), "", sep="\n")
     shown = _in_full(reports)
     if len(shown) < len(reports):
-        _note(console, "Below, the one with the costliest finding; name a single file to see another.")
+        _note(console, ONE_IN_FULL)
         console.print()
     for report in shown:
         _one(console, report)
@@ -58,7 +58,7 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
 def _in_full(reports: Sequence[Report]) -> Sequence[Report]:
     if len(reports) <= _IN_FULL:
         return reports
-    return [max(reports, key=lambda report: max((f.cost_ns for f in report.diagnosis.findings), default=0))]
+    return [costliest(reports)]
 
 
 def _one(console: Console, report: Report) -> None:

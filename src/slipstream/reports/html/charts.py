@@ -5,7 +5,6 @@ from typing import Any
 
 import polars as pl
 
-from slipstream.model import NotEnoughData
 from slipstream.reports.html.timeline import Timeline
 from slipstream.reports.names import short_name
 from slipstream.reports.units import duration
@@ -29,12 +28,8 @@ _MOST_OPS = 300
 
 def step_lengths(report: Report) -> Figure | None:
     """Every step: of a live job all of it with what it waited for, else the recorded ones."""
-    try:
-        job = report.tables["job_steps"]
-    except NotEnoughData:
-        job = None
-    if job is not None and job.height > 1:
-        return _job_steps(job)
+    if report.tables.has("job_steps") and report.tables["job_steps"].height > 1:
+        return _job_steps(report.tables["job_steps"])
     steps = report.diagnosis.steps
     if len(steps) < 2:
         return None
@@ -130,10 +125,9 @@ def bars(timeline: Timeline) -> Figure:
 
 def modules(report: Report) -> Figure | None:
     """The tree of modules by the device's time, forward and backward; without a device by the host's."""
-    try:
-        stats = report.tables["module_stats"].filter(pl.col("module").is_not_null())
-    except NotEnoughData:
+    if not report.tables.has("module_stats"):
         return None
+    stats = report.tables["module_stats"].filter(pl.col("module").is_not_null())
     on_device = stats["device_self_ns"].null_count() < stats.height
     own = (
         pl.col("device_self_ns").fill_null(0) + pl.col("backward_device_self_ns").fill_null(0)
@@ -167,10 +161,9 @@ def modules(report: Report) -> Figure | None:
 
 def memory(report: Report) -> Figure | None:
     """Memory in use over time, by device."""
-    try:
-        rows = report.tables["memory_timeline"]
-    except NotEnoughData:
+    if not report.tables.has("memory_timeline"):
         return None
+    rows = report.tables["memory_timeline"]
     data = []
     for (kind, device), mine in rows.group_by("device_type", "device", maintain_order=True):
         every = -(-mine.height // _MOST_POINTS)
@@ -201,11 +194,13 @@ def memory(report: Report) -> Figure | None:
 
 def roofline(report: Report) -> Figure | None:
     """Ops against the two peaks: operations per byte, and operations per second."""
-    try:
-        rows = report.tables["roofline"]
-    except NotEnoughData:
+    if not report.tables.has("roofline"):
         return None
-    rows = rows.filter((pl.col("intensity") > 0) & (pl.col("attained_tflops") > 0)).sort("work_ns", descending=True)
+    rows = (
+        report.tables["roofline"]
+        .filter((pl.col("intensity") > 0) & (pl.col("attained_tflops") > 0))
+        .sort("work_ns", descending=True)
+    )
     rows = rows.head(_MOST_OPS)
     if not rows.height:
         return None

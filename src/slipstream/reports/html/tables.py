@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import polars as pl
 
-from slipstream.model import Location, NotEnoughData
+from slipstream.model import Location
 from slipstream.reports.names import short_name
 from slipstream.reports.units import duration, percent
 from slipstream.reports.wording import device_word, place
@@ -41,9 +41,9 @@ def grids(report: Report) -> list[Grid]:
 
 
 def _ops(report: Report) -> Grid | None:
-    frame = _frame(report, "op_stats")
-    if frame is None:
+    if not report.tables.has("op_stats"):
         return None
+    frame = report.tables["op_stats"]
     rows = [
         [
             _name(row["name"]),
@@ -61,9 +61,9 @@ def _ops(report: Report) -> Grid | None:
 
 
 def _kernels(report: Report) -> Grid | None:
-    frame = _frame(report, "kernel_stats")
-    if frame is None:
+    if not report.tables.has("kernel_stats"):
         return None
+    frame = report.tables["kernel_stats"]
     rows = [
         [
             _name(row["name"]),
@@ -81,9 +81,9 @@ def _kernels(report: Report) -> Grid | None:
 
 
 def _modules(report: Report) -> Grid | None:
-    frame = _frame(report, "module_stats")
-    if frame is None:
+    if not report.tables.has("module_stats"):
         return None
+    frame = report.tables["module_stats"]
     frame = frame.filter(pl.col("module").is_not_null())
     order = "device_total_ns" if report.diagnosis.totals.gpu_events else "host_total_ns"
     frame = frame.sort(order, descending=True, nulls_last=True)
@@ -102,9 +102,9 @@ def _modules(report: Report) -> Grid | None:
 
 
 def _collectives(report: Report) -> Grid | None:
-    frame = _frame(report, "exposed_collectives")
-    if frame is None:
+    if not report.tables.has("exposed_collectives"):
         return None
+    frame = report.tables["exposed_collectives"]
     rows = [
         [
             _name(row["operation"] or "not told"),
@@ -120,13 +120,6 @@ def _collectives(report: Report) -> Grid | None:
     ]
     columns = ("collective", "group", "ranks", "times", "elements", "time", "not hidden", "share of it")
     return Grid(id="collectives", title="Communication", columns=columns, rows=rows, note=_cut(frame))
-
-
-def _frame(report: Report, name: str) -> pl.DataFrame | None:
-    try:
-        return report.tables[name]
-    except NotEnoughData:
-        return None
 
 
 def _cut(frame: pl.DataFrame) -> str:

@@ -6,7 +6,6 @@ from statistics import median_low
 import msgspec
 import polars as pl
 
-from slipstream.model import NotEnoughData
 from slipstream.reports.names import short_name
 from slipstream.reports.wording import label, on_device
 from slipstream.store import Report
@@ -146,14 +145,10 @@ def _streams(report: Report, first: int, last: int) -> Iterator[tuple[str, str, 
 
 def _threads(report: Report, first: int, last: int) -> Iterator[tuple[str, str, list[Piece]]]:
     ops = _frame(report, "ops", first, last)
-    if ops is None or not ops.height:
+    if ops is None or not ops.height or not report.tables.has("op_tree"):
         return
     main = report.tables.row("window")["main_thread"]
-    try:
-        depths = report.tables["op_tree"].select("event", "depth")
-    except NotEnoughData:
-        return
-    ops = ops.join(depths, on="event", how="left")
+    ops = ops.join(report.tables["op_tree"].select("event", "depth"), on="event", how="left")
     order = ops.group_by("thread").agg(pl.col("dur_ns").sum()).sort("dur_ns", descending=True)["thread"].to_list()
     order.sort(key=lambda thread: thread != main)
     for place, thread in enumerate(order[:_THREADS]):
@@ -170,10 +165,9 @@ def _threads(report: Report, first: int, last: int) -> Iterator[tuple[str, str, 
 
 def _frame(report: Report, name: str, first: int, last: int, start: str = "ts_ns") -> pl.DataFrame | None:
     """Rows of a table that lie in a span; None where this recording has none."""
-    try:
-        frame = report.tables[name]
-    except NotEnoughData:
+    if not report.tables.has(name):
         return None
+    frame = report.tables[name]
     inside = (pl.col(start) < last) & (pl.col(start) + pl.col("dur_ns") > first)
     return frame.filter(inside).rename({start: "ts_ns"} if start != "ts_ns" else {})
 
