@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slipstream.capture.job import JobSpec
-    from slipstream.capture.launcher import Outcome, launch
+    from slipstream.capture.launcher import Outcome, check_target, launch, new_folder
     from slipstream.capture.signals import end_like
 
 _LAZY = {
     "JobSpec": "slipstream.capture.job",
     "Outcome": "slipstream.capture.launcher",
+    "check_target": "slipstream.capture.launcher",
     "end_like": "slipstream.capture.signals",
     "launch": "slipstream.capture.launcher",
+    "new_folder": "slipstream.capture.launcher",
 }
 
-__all__ = ["JobSpec", "Outcome", "end_like", "launch"]
+__all__ = ["JobSpec", "Outcome", "check_target", "end_like", "launch", "new_folder"]
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ def launch(job: JobSpec, on_progress: Callable[[str], None] | None = None) -> Ou
     Raises:
         CannotStart: the script or module does not exist, torch is not installed, or the run folder cannot be used.
     """
-    _check(job)
+    check_target(job)
     folder = _prepared_folder(job)
     info = RunInfo(
         command=[*(["-m"] if job.is_module else []), job.target, *job.argv],
@@ -68,8 +68,12 @@ def launch(job: JobSpec, on_progress: Callable[[str], None] | None = None) -> Ou
     return Outcome(folder=folder, returncode=returncode, info=info)
 
 
-def _check(job: JobSpec) -> None:
-    """Whether the job can be started; what only the job itself can find out is left to it."""
+def check_target(job: JobSpec) -> None:
+    """Whether the job can be started; what only the job itself can find out is left to it.
+
+    Raises:
+        CannotStart: the script or module does not exist, or torch is not installed.
+    """
     if job.is_module:
         top = job.target.partition(".")[0]
         path = [str(Path.cwd()), *sys.path]
@@ -107,9 +111,14 @@ def default_folder(job: JobSpec) -> Path:
     if "RANK" in os.environ:
         moment = datetime.fromtimestamp(psutil.Process(os.getppid()).create_time(), UTC)
         return Path(RUNS, f"{moment:%Y%m%dT%H%M%SZ}-{name}")
+    return new_folder(RUNS, name)
+
+
+def new_folder(below: str, name: str) -> Path:
+    """``<below>/<UTC time>-<name>``, with a number where that is taken."""
     stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
     names = (stem if count == 1 else f"{stem}-{count}" for count in range(1, 1000))
-    return next(path for path in (Path(RUNS, name) for name in names) if not path.exists())
+    return next(path for path in (Path(below, name) for name in names) if not path.exists())
 
 
 def _rank_of_launcher() -> int:

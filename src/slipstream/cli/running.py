@@ -36,7 +36,7 @@ def record_job(job: JobSpec, format: str, quiet: bool) -> int:
         CannotStart: the job could not be started at all.
     """
     speaks = not quiet and speaks_for_all(os.environ)
-    outcome = launch(job, on_progress=_say if speaks else None)
+    outcome = launch(job, on_progress=say if speaks else None)
     try:
         _tell(outcome, format, speaks)
     except Exception:
@@ -69,7 +69,7 @@ def _tell(outcome: Outcome, format: str, speaks: bool) -> None:
         lines += [facts for facts in (step_facts(folder),) if facts]
     if speaks:
         for line in (*lines, f"run folder: {folder.root}"):
-            _say(line)
+            say(line)
 
 
 def recorded(root: Path) -> bool:
@@ -77,5 +77,6 @@ def recorded(root: Path) -> bool:
     return any(root.glob("rank*/trace.json*"))
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Tell something on standard error, at once."""
     print(f"slipstream: {line}", file=sys.stderr, flush=True)

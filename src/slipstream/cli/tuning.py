@@ -4,14 +4,13 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from slipstream.capture import JobSpec, launch
-from slipstream.cli.running import recorded
-from slipstream.model import BadInput, CannotStart, Gain, SlipstreamError, Tuning
+from slipstream.capture import JobSpec, check_target, launch, new_folder
+from slipstream.cli.running import recorded, say
+from slipstream.model import BadInput, Gain, SlipstreamError, Tuning
 from slipstream.tuning import Choice, look_around, treatment_of
 from slipstream.tuning.leaving import PART as LEAVING
 from slipstream.tuning.search import Effort, Wishes, tune
@@ -38,10 +37,8 @@ def tune_job(
         BadInput: a treatment that does not exist.
         CannotStart: the job cannot be started.
     """
-    if not job.is_module and not Path(job.target).exists():
-        raise CannotStart(f"there is no script {job.target} (working directory: {Path.cwd()})")
-    name = job.target if job.is_module else Path(job.target).stem
-    place = folder or Path(FOLDERS, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
+    check_target(job)
+    place = folder or new_folder(FOLDERS, job.target if job.is_module else Path(job.target).stem)
     place.mkdir(parents=True, exist_ok=True)
     teller = _Teller()
     environment = look_around()
@@ -58,7 +55,7 @@ def tune_job(
 
 
 def chosen(text: str | None) -> tuple[Choice, ...] | None:
-    """The treatments that ``--only`` names: ``trim_padding,fused_optimizer(form=foreach)``.
+    """The treatments that ``--only`` names, each with its own settings: ``trim_padding,fused-optimizer``.
 
     Raises:
         BadInput: one of them does not exist.
@@ -93,7 +90,7 @@ def seconds(text: str | None) -> float | None:
     return value
 
 
-def _forecasts(job: JobSpec, place: Path, teller: "_Teller") -> Mapping[str, Gain | str] | None:
+def _forecasts(job: JobSpec, place: Path, teller: "_Teller") -> Mapping[str, Gain] | None:
     """What a recording of the job forecasts, by treatment; None where there is none."""
     from slipstream.cli.diagnosing import diagnoses
 
@@ -101,8 +98,7 @@ def _forecasts(job: JobSpec, place: Path, teller: "_Teller") -> Mapping[str, Gai
     if not recorded(root):
         teller("recording the job as it is")
         spec = msgspec.structs.replace(job, output=root, parts=(*job.parts, LEAVING))
-        streams = _Silent(place / "recording.log")
-        with streams:
+        with _Silent(place / "recording.log"):
             launch(spec)
     if not recorded(root):
         teller.say("the recording is not complete: nothing is forecast")
@@ -112,7 +108,7 @@ def _forecasts(job: JobSpec, place: Path, teller: "_Teller") -> Mapping[str, Gai
     except SlipstreamError as error:
         teller.say(f"the recording cannot be analysed, nothing is forecast: {error}")
         return None
-    gains: dict[str, Gain | str] = {}
+    gains: dict[str, Gain] = {}
     for finding in reports[0].diagnosis.findings:
         if finding.fix is not None and finding.fix.treatment and finding.gain is not None:
             gains.setdefault(finding.fix.treatment, finding.gain)
@@ -160,12 +156,12 @@ class _Teller:
         head = now.rpartition(":")[0] or now
         if head != self._last and time.monotonic() - self._told >= _TELL_EVERY_S:
             self._told, self._last = time.monotonic(), head
-            print(f"slipstream: {minutes}:{rest:02d} {now}", file=sys.stderr, flush=True)
+            say(f"{minutes}:{rest:02d} {now}")
 
     def say(self, line: str) -> None:
         """Say something that stays."""
         self.end()
-        print(f"slipstream: {line}", file=sys.stderr, flush=True)
+        say(line)
 
     def end(self) -> None:
         """Take the line in place away."""

@@ -8,7 +8,7 @@ from slipstream.model.diagnosis import FORMAT_VERSION
 from slipstream.model.difference import Verdict
 from slipstream.model.finding import FixClass, Gain
 
-Stage = Literal["not_applicable", "needs_consent", "ruled_out", "screened_out", "other_results", "confirmed"]
+Stage = Literal["not_applicable", "needs_consent", "screened_out", "other_results", "confirmed"]
 Sameness = Literal["same", "differs", "cannot_tell"]
 
 

@@ -15,7 +15,6 @@ _WORDS = {
 _STAGES = {
     "not_applicable": "not applicable",
     "needs_consent": "needs consent",
-    "ruled_out": "ruled out",
     "screened_out": "screened out",
     "other_results": "rejected",
     "confirmed": "not measured",

@@ -13,7 +13,7 @@ from slipstream.capture.environment import command, job_environment
 from slipstream.capture.job import Job, JobSpec
 from slipstream.tuning import applying
 from slipstream.tuning.environment import Environment
-from slipstream.tuning.registry import treatment_of
+from slipstream.tuning.registry import variables_of
 
 GRACE_SECONDS = 5.0
 """What a job is given to end by itself before it is killed."""
@@ -37,9 +37,7 @@ class Child:
     def __init__(self, job: JobSpec, folder: Path, parts: Sequence[str], environment: Environment) -> None:
         self.folder = folder.absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
-        variables = dict(environment.variables)
-        for choice in job.treatments:
-            variables |= treatment_of(choice).variables(msgspec.structs.replace(environment, variables=variables))
+        variables = environment.variables | variables_of(job.treatments, environment)
         wish = Job(
             folder=str(self.folder),
             prefix=sys.prefix,

@@ -58,10 +58,7 @@ def prove(measurement: Measurement, alpha: float = ALPHA) -> Verdicts:
     most = measurement.plan.protocol.most_foreign_load
     limit = None if most is None else most * measurement.cores_allowed
     units = {name: _unit(measurement, name) for name in (*arms, TWIN)}
-    pairs = {
-        name: [pair for one in measurement.repetitions if (pair := _pair(one, name, units[name], limit)) is not None]
-        for name in (*arms, TWIN)
-    }
+    pairs = {name: _pairs(measurement, name, units[name], limit) for name in (*arms, TWIN)}
     effects = judge({name: [pair.log_ratio for pair in pairs[name]] for name in arms}, alpha)
     noise = judge({TWIN: [pair.log_ratio for pair in pairs[TWIN]]}, alpha)[TWIN]
     bias = abs(math.log(noise.ratio)) if noise.ratio is not None and noise.verdict in ("faster", "slower") else 0.0
@@ -82,11 +79,7 @@ def prove(measurement: Measurement, alpha: float = ALPHA) -> Verdicts:
 def log_ratios(measurement: Measurement) -> dict[str, list[float]]:
     """Natural logarithms of the ratios of the processes' medians, by arm; one per pair that can be compared."""
     return {
-        arm.name: [
-            pair.log_ratio
-            for one in measurement.repetitions
-            if (pair := _pair(one, arm.name, _unit(measurement, arm.name), None)) is not None
-        ]
+        arm.name: [pair.log_ratio for pair in _pairs(measurement, arm.name, _unit(measurement, arm.name), None)]
         for arm in measurement.plan.arms
     }
 
@@ -95,8 +88,7 @@ def without_effect(measurement: Measurement) -> dict[str, str]:
     """Arms of which a treatment did not take effect, with what it showed instead."""
     found = {}
     for arm in measurement.plan.arms:
-        processes = [one for repetition in measurement.repetitions if (one := repetition.of(arm.name)) is not None]
-        missing = _not_applied(processes)
+        missing = _not_applied(_processes(measurement, arm.name))
         if missing is not None:
             found[arm.name] = f"it did not take effect: {missing}"
     return found
@@ -115,6 +107,14 @@ class _Pair(msgspec.Struct, frozen=True, kw_only=True):
     """Wall time in ns until the end of the warm-up, of the arm and of the base's twin: the base starts alone."""
     step_ns: float
     """Median step of the base."""
+
+
+def _processes(measurement: Measurement, arm: str) -> list[ProcessResult]:
+    return [one for repetition in measurement.repetitions if (one := repetition.of(arm)) is not None]
+
+
+def _pairs(measurement: Measurement, arm: str, unit: str, limit: float | None) -> list[_Pair]:
+    return [pair for one in measurement.repetitions if (pair := _pair(one, arm, unit, limit)) is not None]
 
 
 def _pair(repetition: Repetition, arm: str, unit: str, limit: float | None) -> _Pair | None:
@@ -159,7 +159,7 @@ def _proven(
             verdict, reason = "cannot_tell", f"{said}: longer runs would end elsewhere"
     if drifts_across([pair.log_ratio for pair in pairs], alpha):
         notes.append("the ratio rises or falls from one pair of processes to the next")
-    processes = [one for repetition in measurement.repetitions if (one := repetition.of(name)) is not None]
+    processes = _processes(measurement, name)
     missing = _not_applied(processes)
     if name in measurement.left_out or BASE in measurement.left_out:
         culprit = name if name in measurement.left_out else BASE
@@ -181,13 +181,8 @@ def _proven(
 
 def _unit(measurement: Measurement, arm: str) -> str:
     """What time is compared per: samples where every turn of both arms knows them."""
-    turns = [
-        turn
-        for repetition in measurement.repetitions
-        for process in repetition.processes
-        if process.arm in (arm, BASE)
-        for turn in process.turns
-    ]
+    processes = [*_processes(measurement, arm), *_processes(measurement, BASE)]
+    turns = [turn for process in processes for turn in process.turns]
     return "sample" if turns and all(turn.samples for turn in turns) else "step"
 
 

@@ -15,6 +15,7 @@ from slipstream.tuning.proving import Proven, log_ratios, prove, without_effect
 from slipstream.tuning.registry import all_treatments, treatment_of
 from slipstream.tuning.trials.measuring import measure
 from slipstream.tuning.trials.plan import Arm, Plan, Protocol
+from slipstream.tuning.trials.results import Measurement
 
 COMBINATION = "combination"
 SCREENING = Protocol(repetitions=2, rounds=12)
@@ -60,7 +61,7 @@ def tune(
     environment: Environment,
     wishes: Wishes,
     effort: Effort,
-    gains: Mapping[str, Gain | str] | None = None,
+    gains: Mapping[str, Gain] | None = None,
     tell: Callable[[str], None] = lambda now: None,
 ) -> tuple[Tuning, tuple[Choice, ...]]:
     """Find treatments that make a job faster and leave what it computes as it is.
@@ -71,26 +72,24 @@ def tune(
         environment: of the machine.
         wishes: what may be tried.
         effort: how much is measured.
-        gains: what a recording forecasts for treatments, by name, or why it rules one out; None: there is none.
+        gains: what a recording forecasts for treatments, by name; None: there is no recording.
         tell: told, in a few words, what goes on.
     Returns:
         What was found, and the treatments to keep.
     Raises:
         BadInput: a treatment that does not exist, or none that may be tried.
     """
-    began = time.monotonic()
-    deadline = None if effort.seconds is None else began + effort.seconds
+    deadline = None if effort.seconds is None else time.monotonic() + effort.seconds
     tried, arms = _candidates(environment, wishes, gains)
     if not tried:
         raise BadInput("there is nothing to try")
+    search = _Search(job, folder, environment, effort, deadline, tried, tell)
     if len(arms) > MOST_KEPT:
-        arms, dropped = _screened(job, arms, folder / "screening", environment, effort, deadline, tell)
-        tried = {name: _ended(one, "screened_out", dropped.get(name)) for name, one in tried.items()}
-    sound = _sound(job, arms, folder, environment, effort, tried, tell)
+        arms = search.screened(arms)
+    sound = search.sound(arms)
     noise, disturbed, rounds = None, 0, 0
     if sound:
-        plan = Plan(job=job, arms=tuple(sound), protocol=effort.confirmation)
-        verdicts = prove(measure(plan, folder / "confirmation", environment, tell, deadline))
+        verdicts = prove(search.measured("confirmation", sound, effort.confirmation, tell))
         for proven in verdicts.arms:
             tried[proven.arm] = msgspec.structs.replace(
                 tried[proven.arm], measured=_measured(proven), evidence=proven.evidence
@@ -116,7 +115,7 @@ def tune(
 
 
 def _candidates(
-    environment: Environment, wishes: Wishes, gains: Mapping[str, Gain | str] | None
+    environment: Environment, wishes: Wishes, gains: Mapping[str, Gain] | None
 ) -> tuple[dict[str, Tried], list[Arm]]:
     """Everything that is asked for, and of it what is worth a try, most promising first."""
     choices = wishes.only if wishes.only is not None else tuple(Choice(name=name) for name in all_treatments())
@@ -125,20 +124,16 @@ def _candidates(
     for choice in choices:
         arm = Arm(name=str(choice), treatments=(choice,))
         one = _tried(arm)
-        forecast = (gains or {}).get(choice.name)
-        if isinstance(forecast, Gain):
-            one = msgspec.structs.replace(one, forecast=forecast)
-        elif gains is None:
-            one = msgspec.structs.replace(one, forecast_reason="no recording")
+        if gains is not None and choice.name in gains:
+            one = msgspec.structs.replace(one, forecast=gains[choice.name])
         else:
-            one = msgspec.structs.replace(one, forecast_reason="the recording forecasts no gain")
+            why = "no recording" if gains is None else "the recording forecasts no gain"
+            one = msgspec.structs.replace(one, forecast_reason=why)
         unfit = treatment_of(choice).applies_to(environment)
         if unfit is not None:
             one = _ended(one, "not_applicable", unfit)
         elif one.fix_class == "semantic" and not wishes.allow_semantic:
             one = _ended(one, "needs_consent", "it changes what is learnt: --allow-semantic lets it be tried")
-        elif isinstance(forecast, str) and wishes.only is None:
-            one = _ended(one, "ruled_out", forecast)
         else:
             arms.append(arm)
         tried[arm.name] = one
@@ -146,69 +141,71 @@ def _candidates(
     return tried, arms
 
 
-def _screened(
-    job: JobSpec,
-    arms: Sequence[Arm],
-    folder: Path,
-    environment: Environment,
-    effort: Effort,
-    deadline: float | None,
-    tell: Callable[[str], None],
-) -> tuple[list[Arm], dict[str, str]]:
-    plan = Plan(job=job, arms=tuple(arms), protocol=effort.screening)
-    measurement = measure(plan, folder, environment, lambda now: tell(f"screening, {now}"), deadline)
-    void = without_effect(measurement)
-    screened = screen({name: [] if name in void else values for name, values in log_ratios(measurement).items()})
-    dropped = {name: measurement.left_out.get(name, why) for name, why in (screened.dropped | void).items()}
-    return [arm for name in screened.kept for arm in arms if arm.name == name], dropped
+class _Search:
+    """A search that is under way; ``tried`` is told of every treatment how far it came."""
 
+    def __init__(
+        self,
+        job: JobSpec,
+        folder: Path,
+        environment: Environment,
+        effort: Effort,
+        deadline: float | None,
+        tried: dict[str, Tried],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._job = job
+        self._folder = folder
+        self._environment = environment
+        self._effort = effort
+        self._deadline = deadline
+        self._tried = tried
+        self._tell = tell
 
-def _sound(
-    job: JobSpec,
-    arms: Sequence[Arm],
-    folder: Path,
-    environment: Environment,
-    effort: Effort,
-    tried: dict[str, Tried],
-    tell: Callable[[str], None],
-) -> list[Arm]:
-    """Arms, with the combination of them, that compute the same; ``tried`` is told of all of them."""
-    if not arms:
-        return []
-    found = _checked(job, arms, folder / "numerics", environment, effort, tried, tell)
-    left = [arm for arm in arms if arm.name in found]
-    if len(left) < len(arms):  # the combination was one with others
-        found.discard(COMBINATION)
-        tried.pop(COMBINATION, None)
-        if len(left) > 1:
-            found |= _checked(job, left, folder / "numerics-again", environment, effort, tried, tell)
-    combined = _combination(left)
-    return [*left, combined] if len(left) > 1 and COMBINATION in found else left
+    def measured(self, name: str, arms: Sequence[Arm], protocol: Protocol, tell: Callable[[str], None]) -> Measurement:
+        """Arms, measured into a folder of that name."""
+        plan = Plan(job=self._job, arms=tuple(arms), protocol=protocol)
+        return measure(plan, self._folder / name, self._environment, tell, self._deadline)
 
+    def screened(self, arms: Sequence[Arm]) -> list[Arm]:
+        """Arms that go on to the confirmation."""
+        measurement = self.measured(
+            "screening", arms, self._effort.screening, lambda now: self._tell(f"screening, {now}")
+        )
+        void = without_effect(measurement)
+        screened = screen({name: [] if name in void else values for name, values in log_ratios(measurement).items()})
+        for name, why in (screened.dropped | void).items():
+            self._tried[name] = _ended(self._tried[name], "screened_out", measurement.left_out.get(name, why))
+        return [arm for name in screened.kept for arm in arms if arm.name == name]
 
-def _checked(
-    job: JobSpec,
-    arms: Sequence[Arm],
-    folder: Path,
-    environment: Environment,
-    effort: Effort,
-    tried: dict[str, Tried],
-    tell: Callable[[str], None],
-) -> set[str]:
-    """Names of arms and of their combination that compute the same."""
-    found = set()
-    several = [*arms, _combination(arms)] if len(arms) > 1 else [*arms]
-    for arm, checked in zip(
-        several, check(job, several, folder, environment, tell, effort.numerics_steps), strict=True
-    ):
-        before = _tried(arm) if arm.name == COMBINATION else tried[arm.name]
-        one = msgspec.structs.replace(before, numerics=_numerics(checked))
-        if checked.compared.sameness == "same" or one.fix_class == "semantic":
-            found.add(arm.name)
-        else:
-            one = _ended(one, "other_results", checked.compared.reasons[0])
-        tried[arm.name] = one
-    return found
+    def sound(self, arms: Sequence[Arm]) -> list[Arm]:
+        """Arms, with the combination of them, that compute the same."""
+        if not arms:
+            return []
+        found = self._same(arms, "numerics")
+        left = [arm for arm in arms if arm.name in found]
+        if len(left) < len(arms):  # the combination was one with others
+            found.discard(COMBINATION)
+            self._tried.pop(COMBINATION, None)
+            if len(left) > 1:
+                found |= self._same(left, "numerics-again")
+        return [*left, _combination(left)] if len(left) > 1 and COMBINATION in found else left
+
+    def _same(self, arms: Sequence[Arm], name: str) -> set[str]:
+        """Names of arms and of their combination that compute the same."""
+        several = [*arms, _combination(arms)] if len(arms) > 1 else [*arms]
+        steps = self._effort.numerics_steps
+        answers = check(self._job, several, self._folder / name, self._environment, self._tell, steps)
+        found = set()
+        for arm, checked in zip(several, answers, strict=True):
+            before = _tried(arm) if arm.name == COMBINATION else self._tried[arm.name]
+            one = msgspec.structs.replace(before, numerics=_numerics(checked))
+            if checked.compared.sameness == "same" or one.fix_class == "semantic":
+                found.add(arm.name)
+            else:
+                one = _ended(one, "other_results", checked.compared.reasons[0])
+            self._tried[arm.name] = one
+        return found
 
 
 def _combination(arms: Sequence[Arm]) -> Arm:
@@ -234,9 +231,7 @@ def _tried(arm: Arm) -> Tried:
     )
 
 
-def _ended(one: Tried, stage: Stage, reason: str | None) -> Tried:
-    if reason is None or one.stage != "confirmed":
-        return one
+def _ended(one: Tried, stage: Stage, reason: str) -> Tried:
     return msgspec.structs.replace(one, stage=stage, reason=reason)
 
 
@@ -283,13 +278,13 @@ def _gain_of(
 
 def _kept(tried: Mapping[str, Tried]) -> str | None:
     """What is proven faster and computes the same, and saves most."""
-    proven = [
-        one
-        for one in tried.values()
-        if one.measured is not None and one.measured.verdict == "faster" and one.measured.gain is not None
-    ]
-    best = max(proven, key=lambda one: (one.measured.gain if one.measured else 0) or 0, default=None)
+    proven = [one for one in tried.values() if one.measured is not None and one.measured.verdict == "faster"]
+    best = max(proven, key=_saved, default=None)
     return None if best is None else best.name
+
+
+def _saved(one: Tried) -> float:
+    return one.measured.gain or 0.0 if one.measured is not None else 0.0
 
 
 def _expected(one: Tried) -> float:
@@ -298,6 +293,5 @@ def _expected(one: Tried) -> float:
 
 def _place(one: Tried) -> tuple[int, float, str]:
     """Confirmed ones first, the fastest of them on top."""
-    gain = one.measured.gain if one.measured is not None else None
-    stages = ("confirmed", "other_results", "screened_out", "ruled_out", "needs_consent", "not_applicable")
-    return stages.index(one.stage), -(gain or 0.0), one.name
+    stages = ("confirmed", "other_results", "screened_out", "needs_consent", "not_applicable")
+    return stages.index(one.stage), -_saved(one), one.name

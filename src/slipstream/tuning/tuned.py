@@ -11,7 +11,7 @@ from slipstream.capture.job import Choice, JobSpec
 from slipstream.model import BadInput
 from slipstream.tuning import applying
 from slipstream.tuning.environment import look_around
-from slipstream.tuning.registry import treatment_of
+from slipstream.tuning.registry import treatment_of, variables_of
 
 
 def write_tuned(path: Path, choices: Sequence[Choice], words: Sequence[str]) -> None:
@@ -26,7 +26,7 @@ def write_tuned(path: Path, choices: Sequence[Choice], words: Sequence[str]) -> 
     for choice in choices:
         lines += ["", "[[treatment]]", f"name = {json.dumps(choice.name)}"]
         if choice.options:
-            options = ", ".join(f"{name} = {_toml(value)}" for name, value in sorted(choice.options.items()))
+            options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in sorted(choice.options.items()))
             lines.append(f"options = {{ {options} }}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -60,25 +60,18 @@ def with_treatments(job: JobSpec, choices: Sequence[Choice]) -> JobSpec:
         CannotStart: PyTorch cannot be asked what there is.
     """
     environment = look_around()
-    variables: dict[str, str] = {}
-    for choice in choices:
-        treatment = treatment_of(choice)
-        now = msgspec.structs.replace(environment, variables=environment.variables | variables)
-        unfit = treatment.applies_to(now)
+    for number, choice in enumerate(choices):
+        before = environment.variables | variables_of(choices[:number], environment)
+        unfit = treatment_of(choice).applies_to(msgspec.structs.replace(environment, variables=before))
         if unfit is not None:
             raise BadInput(f"{choice} cannot be applied here: {unfit}")
-        variables |= treatment.variables(now)
     return msgspec.structs.replace(
         job,
         treatments=(*job.treatments, *choices),
         parts=(*job.parts, applying.PART),
-        environment=job.environment | variables,
+        environment=job.environment | variables_of(choices, environment),
     )
 
 
 class _Tuned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     treatment: tuple[Choice, ...] = ()
-
-
-def _toml(value: str | int | float | bool) -> str:
-    return json.dumps(value)

@@ -60,25 +60,21 @@ def compare_runs(base: Observed, run: Observed, others: Sequence[Observed]) -> C
         _note(name, off, limit, largest, allowed, reasons)
     off, limit = _updates_off(base, run, others)
     _note("updates", off, limit, largest, allowed, reasons)
-    notes = _not_covered(base, min(steps, len(base.losses)))
-    if reasons:
-        return Compared(
-            sameness="differs",
-            reasons=tuple(reasons),
-            notes=tuple(notes),
-            steps=steps,
-            largest=largest,
-            allowed=allowed,
-        )
-    if steps < LEAST_STEPS:
-        why = (
+    sameness: Sameness = "differs" if reasons else "same"
+    if not reasons and steps < LEAST_STEPS:
+        sameness = "cannot_tell"
+        reasons.append(
             f"this job drifts apart after {steps} steps whatever is done: a change of its weights in the last digit "
             f"alters its losses by more than {BLIND * 100 / MARGIN:.2g} %"
         )
-        return Compared(
-            sameness="cannot_tell", reasons=(why,), notes=tuple(notes), steps=steps, largest=largest, allowed=allowed
-        )
-    return Compared(sameness="same", notes=tuple(notes), steps=steps, largest=largest, allowed=allowed)
+    return Compared(
+        sameness=sameness,
+        reasons=tuple(reasons),
+        notes=tuple(_not_covered(base)),
+        steps=steps,
+        largest=largest,
+        allowed=allowed,
+    )
 
 
 def _fingerprint(base: Observed, run: Observed) -> list[str]:
@@ -130,10 +126,16 @@ def _relative(base: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> 
 
 def _limit(differences: Sequence[npt.NDArray[np.float64]], count: int, least: float) -> npt.NDArray[np.float64]:
     """What is allowed at each step: runs that have drifted apart do not come together again."""
+    return MARGIN * np.maximum.accumulate(_widest(differences, count)) + least
+
+
+def _widest(differences: Sequence[npt.NDArray[np.float64]], count: int) -> npt.NDArray[np.float64]:
+    """The largest of several differences, place by place."""
     widest = np.zeros(count)
     for one in differences:
-        widest[: len(one)] = np.maximum(widest[: len(one)], one)
-    return MARGIN * np.maximum.accumulate(widest) + least
+        within = min(len(one), count)
+        widest[:within] = np.maximum(widest[:within], one[:within])
+    return widest
 
 
 def _updates_off(
@@ -141,11 +143,7 @@ def _updates_off(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Relative differences of the updates, parameter by parameter and step by step, and what is allowed."""
     off = _flat(base, run)
-    widest = np.zeros(len(off))
-    for other in others:
-        found = _flat(base, other)
-        count = min(len(found), len(off))
-        widest[:count] = np.maximum(widest[:count], found[:count])
+    widest = _widest([_flat(base, other) for other in others], len(off))
     return off, MARGIN * widest + LEAST["updates"]
 
 
@@ -189,7 +187,7 @@ def _note(
         )
 
 
-def _not_covered(base: Observed, steps: int) -> list[str]:
+def _not_covered(base: Observed) -> list[str]:
     """What did not happen in the steps that were watched."""
     notes = []
     clips = base.calls.get("clip_grad_norm_", 0)

@@ -11,7 +11,6 @@ import msgspec
 
 from slipstream.capture import endings
 from slipstream.capture.job import Job
-from slipstream.tuning import applying
 from slipstream.tuning.first_model import at_first_model
 from slipstream.tuning.numerics.observation import FILE, OBSERVED, UPDATES, Observed, Update, Watch
 from slipstream.tuning.trials.inside import seed_all
@@ -93,7 +92,6 @@ class Observer:
         self._depth = 0
         self._steps = 0
         self._optimizers: dict[int, Any] = {}
-        self._described: list[dict[str, Any]] = []
         self._losses: list[float] = []
         self._norms: list[float] = []
         self._updates: list[tuple[Update, ...]] = []
@@ -197,9 +195,16 @@ class Observer:
 
         cast(Any, _BaseDataLoaderIter).__next__ = __next__
 
+    def _alive(self) -> list[Any]:
+        return [optimizer for reference in self._optimizers.values() if (optimizer := reference()) is not None]
+
     def _parameters(self) -> list[Any]:
-        alive = [optimizer for reference in self._optimizers.values() if (optimizer := reference()) is not None]
-        return [parameter for optimizer in alive for group in optimizer.param_groups for parameter in group["params"]]
+        return [
+            parameter
+            for optimizer in self._alive()
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ]
 
     def _gradient_norm(self) -> float:
         import torch
@@ -227,16 +232,14 @@ class Observer:
             self._updates.append(tuple(map(_update, self._before, after)))
             self._before = []
         if self._steps == self._watch.steps:
-            self._describe()
             self._write()
-            applying.write_proofs(self._folder)
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
             os._exit(0)
 
-    def _describe(self) -> None:
-        alive = [optimizer for reference in self._optimizers.values() if (optimizer := reference()) is not None]
-        self._described = [
+    def _described(self) -> tuple[dict[str, Any], ...]:
+        """Class, groups and settings of the optimizers that there are."""
+        return tuple(
             {
                 "class": type(optimizer).__name__,
                 "groups": [
@@ -247,21 +250,19 @@ class Observer:
                     for group in optimizer.param_groups
                 ],
             }
-            for optimizer in alive
-        ]
+            for optimizer in self._alive()
+        )
 
     def _write(self) -> None:
         if self._off or not self._steps:
             return
         self._off = True
-        if not self._described:
-            self._describe()
         observed = Observed(
             losses=tuple(self._losses),
             gradient_norms=tuple(self._norms),
             updates=tuple(self._updates),
             learning_rates=tuple(self._rates),
-            optimizers=tuple(self._described),
+            optimizers=self._described(),
             calls=self._calls,
             samples=self._samples or None,
         )

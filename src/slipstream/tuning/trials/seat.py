@@ -58,7 +58,6 @@ class Seat:
         self._exit_status: int | None = None
         self._warmup: Warmup | None = None
         self._proofs: tuple[Proved, ...] = ()
-        self._steps = 0
         folder = folder.absolute()
         folder.mkdir(parents=True)
         reports, orders = folder / "reports", folder / "orders"
@@ -154,7 +153,7 @@ class Seat:
         deadline = time.monotonic() + timeout_s
         report = self._next_report(deadline)
         if isinstance(report, Over):
-            self._steps, self._proofs = report.steps, report.proofs or self._proofs
+            self._proofs = report.proofs or self._proofs
             self._child.wait(_ORDER_TO_END_S)
             self._ended(report.steps)
         elif report is None and self._child.poll() is not None:
