@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import slipstream
-from slipstream.model import BadInput
+from slipstream.model import BadInput, NotEnoughData
+from slipstream.rules.registry import all_rules
 from slipstream.rules.what_if import what_if
 from slipstream.store import Report, Trace
 from synthetic import jobs
@@ -50,3 +52,18 @@ def test_what_is_not_there_cannot_be_fixed(report: Report) -> None:
         what_if(report, ["XYZ999"])
     with pytest.raises(BadInput, match="COM003 found nothing in this recording; found was INP001"):
         what_if(report, ["COM003"])
+
+
+def test_a_fix_that_cannot_be_replayed_does_not_hide_the_others(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: object, tables: object, finding: object) -> None:
+        raise NotEnoughData("record with shapes")
+
+    other = "COM003"
+    monkeypatch.setattr(type(all_rules()[other]), "edits", refused)
+    finding = msgspec.structs.replace(report.diagnosis.findings[0], code=other)
+    diagnosis = msgspec.structs.replace(report.diagnosis, findings=(*report.diagnosis.findings, finding))
+    answer = what_if(msgspec.structs.replace(report, diagnosis=diagnosis), ["INP001", other])
+    assert [share.reason for share in answer.fixes] == [None, "record with shapes"]
+    assert answer.together == answer.fixes[0].alone

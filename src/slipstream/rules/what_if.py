@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from slipstream.forecast import Edit, gain_of, replay_of
-from slipstream.model import BadInput, Gain
+from slipstream.model import BadInput, Gain, NotEnoughData
 from slipstream.rules.registry import all_rules
 from slipstream.store import Report
 
@@ -43,6 +43,7 @@ def what_if(report: Report, codes: Sequence[str]) -> WhatIf:
     """
     tables = report.tables
     edits: dict[str, tuple[Edit, ...]] = {}
+    refused: dict[str, str] = {}
     for code in dict.fromkeys(codes):
         if code not in all_rules():
             raise BadInput(f"--what-if names {code}, which is no rule: `slipstream rules` lists all")
@@ -50,14 +51,21 @@ def what_if(report: Report, codes: Sequence[str]) -> WhatIf:
         if not findings:
             found = ", ".join(dict.fromkeys(finding.code for finding in report.diagnosis.findings)) or "nothing"
             raise BadInput(f"{code} found nothing in this recording; found was {found}")
-        edits[code] = tuple(edit for finding in findings for edit in all_rules()[code].edits(tables, finding))
+        try:
+            edits[code] = tuple(edit for finding in findings for edit in all_rules()[code].edits(tables, finding))
+        except NotEnoughData as reason:
+            edits[code], refused[code] = (), str(reason)
     replay = replay_of(tables)
     able = {code: mine for code, mine in edits.items() if mine}
     together = gain_of(replay, [edit for mine in able.values() for edit in mine]) if able else None
     shares = []
     for code in edits:
         if code not in able:
-            shares.append(Share(code=code, alone=None, added=None, reason=f"no replay of {code}'s fix is known"))
+            shares.append(
+                Share(
+                    code=code, alone=None, added=None, reason=refused.get(code, f"no replay of {code}'s fix is known")
+                )
+            )
             continue
         others = [edit for other, mine in able.items() if other != code for edit in mine]
         without = gain_of(replay, others).expected if others else 0.0
