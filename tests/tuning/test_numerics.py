@@ -11,6 +11,7 @@ from slipstream.capture.job import Choice, JobSpec
 from slipstream.tuning import Variant, check_variants, look_around
 from slipstream.tuning.numerics.comparing import compare_runs
 from slipstream.tuning.numerics.observation import Observed, Update
+from slipstream.tuning.numerics.seeds import compare_over_seeds
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,6 +73,60 @@ def test_what_never_happened_is_not_covered() -> None:
     quiet = observed(calls={"step": 20, "zero_grad": 20, "clip_grad_norm_": 20, "clipped": 0})
     compared = compare_runs(quiet, quiet, [quiet])
     assert compared.notes == ("gradients were never long enough to be clipped in 20 calls",)
+
+
+def with_loss(loss: float) -> Observed:
+    return observed(losses=(loss,) * 20, gradient_norms=(1 / loss,) * 20)
+
+
+BY_SEED = [with_loss(loss) for loss in (2.0, 2.1, 1.9, 2.05)]
+
+
+def test_seeds_tell_a_shift_from_the_spread_of_dropout() -> None:
+    shifted, norms = compare_over_seeds(BY_SEED, [with_loss(loss) for loss in (2.2, 2.33, 2.07, 2.26)])
+    assert (shifted.verdict, norms.verdict) == ("differs", "differs")
+    assert shifted.difference is not None
+    assert abs(shifted.difference - 0.1) < 0.01
+    scattered, _ = compare_over_seeds(BY_SEED, [with_loss(loss) for loss in (2.02, 2.07, 1.91, 2.04)])
+    assert (scattered.verdict, scattered.seeds) == ("no_difference_shown", 4)
+    assert scattered.low_95 is not None
+    assert scattered.high_95 is not None
+    assert scattered.low_95 < 0 < scattered.high_95
+
+
+def test_a_regular_rounding_is_no_difference() -> None:
+    rounded, _ = compare_over_seeds(BY_SEED, [with_loss(one.losses[0] * (1 + 1e-8)) for one in BY_SEED])
+    assert rounded.verdict == "no_difference_shown"
+
+
+def test_seeds_without_an_answer_say_why() -> None:
+    alike = [with_loss(2.0)] * 4
+    for bases, runs, why in (
+        (alike, alike, "draws the same random numbers"),
+        (BY_SEED, ["out of memory", *BY_SEED[1:]], "out of memory"),
+        (BY_SEED[:2], BY_SEED[:2], "2 seeds were compared"),
+        (BY_SEED, [with_loss(float("nan"))] * 4, "the means are 2 and nan"),
+    ):
+        loss, _ = compare_over_seeds(bases, runs)
+        assert loss.verdict == "cannot_tell"
+        assert why in str(loss.reason)
+
+
+def test_dropout_that_was_lost_shows_over_seeds(tmp_path: Path) -> None:
+    """With nothing dropped it is the same: only the seeds can tell. The fused optimizer changes no random numbers."""
+    script = str(ROOT / "benchmarks" / "numerics_job.py")
+    fused = Choice(name="fused_optimizer")
+    variants = [
+        Variant(name="lost", job=JobSpec(target=script, argv=("mlp", "--wrong", "no_dropout")), dropout=False),
+        Variant(name="fused", job=JobSpec(target=script, argv=("mlp",), treatments=(fused,)), dropout=False),
+    ]
+    environment = look_around(os.environ | {"OMP_NUM_THREADS": "1"})
+    job = JobSpec(target=script, argv=("mlp",))
+    lost, kept = check_variants(job, variants, tmp_path / "numerics", environment, steps=20, seeds=6)
+    assert lost.compared.sameness == "differs", lost.seeds
+    assert "the mean gradient norm is" in lost.compared.reasons[0]
+    assert kept.compared.sameness == "same"
+    assert [one.verdict for one in kept.seeds] == ["no_difference_shown"] * 2
 
 
 def test_real_runs(tmp_path: Path) -> None:

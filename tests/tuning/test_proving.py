@@ -106,7 +106,10 @@ def test_identical_copies_that_differ_widen_every_interval() -> None:
     verdicts = prove(measured(noisy(gain=0.03, twin=0.05)))
     (note,) = verdicts.noise_notes
     assert note.startswith("identical copies differ by 5.")
-    assert verdicts.arms[0].verdict == "no_difference_shown"
+    fused = verdicts.arms[0]
+    assert fused.verdict == "no_difference_shown"
+    assert fused.effect.low < 0.95 < 1 < fused.effect.high  # type: ignore[operator]
+    assert fused.effect.smallest_detectable > 0.05  # type: ignore[operator]
     assert prove(measured(noisy(gain=0.3, twin=0.05))).arms[0].verdict == "faster"
 
 

@@ -40,7 +40,7 @@ from slipstream.model.errors import (
 )
 from slipstream.model.finding import Dismissal, Evidence, Finding, Fix, FixClass, Gain, Location
 from slipstream.model.schema import json_schema
-from slipstream.model.tuning import Measured, Numerics, Sameness, Stage, Tried, Tuning
+from slipstream.model.tuning import Measured, Numerics, Sameness, Seeds, SeedsOf, Stage, Tried, Tuning
 
 __all__ = [
     "CAUSES",
@@ -78,6 +78,8 @@ __all__ = [
     "PartDifference",
     "RanksDiagnosis",
     "Sameness",
+    "Seeds",
+    "SeedsOf",
     "SlipstreamError",
     "Source",
     "Stage",

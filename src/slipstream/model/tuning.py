@@ -9,6 +9,7 @@ from slipstream.model.difference import Verdict
 from slipstream.model.finding import FixClass, Gain
 
 Stage = Literal["not_applicable", "needs_consent", "screened_out", "other_results", "confirmed"]
+SeedsOf = Literal["loss", "gradient norm"]
 Sameness = Literal["same", "differs", "cannot_tell"]
 
 
@@ -35,6 +36,20 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class Seeds(msgspec.Struct, frozen=True, kw_only=True):
+    """A mean over the steps, seed by seed, with random numbers at work, against that of the job as it is."""
+
+    of: SeedsOf
+    verdict: Literal["differs", "no_difference_shown", "cannot_tell"]
+    reason: str | None = None
+    """Why the verdict is ``cannot_tell``."""
+    seeds: int
+    difference: float | None
+    """Mean over the seeds, as a share of the job's own: 0.01 = 1 % larger."""
+    low_95: float | None
+    high_95: float | None
+
+
 class Numerics(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job still computes the same."""
 
@@ -43,6 +58,8 @@ class Numerics(msgspec.Struct, frozen=True, kw_only=True):
     """False: compared with nothing dropped, since other random numbers fall."""
     steps: int
     """Backward passes that were compared closely."""
+    seeds: tuple[Seeds, ...] = ()
+    """Empty: other random numbers do not fall, or none play a part."""
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

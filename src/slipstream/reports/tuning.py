@@ -1,6 +1,6 @@
 """What ``slipstream tune`` found, as a table and sentences for people."""
 
-from slipstream.model import Measured, Tried, Tuning
+from slipstream.model import Measured, Seeds, Tried, Tuning
 from slipstream.reports.documents import Rows
 from slipstream.reports.units import percent
 from slipstream.reports.wording import expected
@@ -51,6 +51,7 @@ def sentences(tuning: Tuning) -> list[str]:
             found.append(f"Its longer start pays after {kept.measured.payback_steps:,.0f} steps.")
         if kept.numerics is not None and not kept.numerics.dropout:
             found.append("It was found to compute the same with nothing dropped; with dropout other units are dropped.")
+            found += map(_seeds, kept.numerics.seeds)
         found += [f"Not covered: {note}." for note in (kept.numerics.notes if kept.numerics else ())]
     if tuning.noise is not None:
         copies = _measured(tuning.noise)
@@ -79,6 +80,16 @@ def _numerics(one: Tried) -> str | None:
         return None
     words = {"same": "same", "differs": "differs", "cannot_tell": "cannot tell"}[one.numerics.sameness]
     return words if one.numerics.dropout or one.numerics.sameness != "same" else f"{words} without dropout"
+
+
+def _seeds(seeds: Seeds) -> str:
+    if seeds.difference is None or seeds.low_95 is None or seeds.high_95 is None:
+        return f"Whether its mean {seeds.of} is the same with dropout cannot be told: {seeds.reason}."
+    low, high = (f"{value * 100:+.2f}" for value in (seeds.low_95, seeds.high_95))
+    return (
+        f"Over {seeds.seeds} seeds with dropout its mean {seeds.of} is {seeds.difference * 100:+.2f} % off "
+        f"(95 %: {low} to {high} %)."
+    )
 
 
 def _verdict(one: Tried, kept: str | None) -> str:

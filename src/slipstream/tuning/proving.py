@@ -22,7 +22,7 @@ class Proven(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     """``sample``: wall time per sample was compared; ``step``: batches did not tell their samples."""
     effect: PairedEffect
-    """Of the log ratios of the processes' medians, as the statistics see it."""
+    """Of the log ratios of the processes' medians; widened where identical copies differ."""
     ratio_of_sums: float | None
     """Of all time, rare slow steps included; None: no pair."""
     payback_steps: float | None
@@ -38,6 +38,8 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
     arms: tuple[Proven, ...]
     noise: PairedEffect
     """The base against its identical twin."""
+    noise_unit: str
+    """As ``Proven.unit``."""
     noise_notes: tuple[str, ...] = ()
     disturbed_rounds: int
     rounds: int
@@ -67,8 +69,11 @@ def prove(measurement: Measurement, alpha: float = ALPHA) -> Verdicts:
     )
     rounds = [turn for one in measurement.repetitions for process in one.processes for turn in process.turns]
     return Verdicts(
-        arms=tuple(_proven(name, units[name], effects[name], pairs[name], bias, measurement, alpha) for name in arms),
+        arms=tuple(
+            _proven(name, units[name], _widened(effects[name], bias), pairs[name], measurement, alpha) for name in arms
+        ),
         noise=noise,
+        noise_unit=units[TWIN],
         noise_notes=noise_notes,
         disturbed_rounds=sum(_disturbed(turn, limit) for turn in rounds),
         rounds=len(rounds),
@@ -138,19 +143,42 @@ def _pair(repetition: Repetition, arm: str, unit: str, limit: float | None) -> _
     )
 
 
+def _widened(effect: PairedEffect, bias: float) -> PairedEffect:
+    """An effect whose intervals reach further by what identical copies differ by.
+
+    Args:
+        effect: of an arm.
+        bias: logarithm of a ratio; 0: identical copies do not differ.
+    """
+    if not bias or effect.low is None or effect.high is None:
+        return effect
+
+    def moved(ratio: float | None, by: float) -> float | None:
+        return None if ratio is None else ratio * math.exp(by)
+
+    low, high = effect.low * math.exp(-bias), effect.high * math.exp(bias)
+    least = effect.smallest_detectable
+    return msgspec.structs.replace(
+        effect,
+        verdict=verdict_of(math.log(low), math.log(high)),
+        low=low,
+        high=high,
+        low_95=moved(effect.low_95, -bias),
+        high_95=moved(effect.high_95, bias),
+        smallest_detectable=None if least is None else 1 - (1 - least) * math.exp(-bias),
+    )
+
+
 def _proven(
     name: str,
     unit: str,
     effect: PairedEffect,
     pairs: Sequence[_Pair],
-    bias: float,
     measurement: Measurement,
     alpha: float,
 ) -> Proven:
     verdict, reason = effect.verdict, effect.reason
     notes = []
-    if effect.low is not None and effect.high is not None and verdict in ("faster", "slower"):
-        verdict = verdict_of(math.log(effect.low) - bias, math.log(effect.high) + bias)
     drift = drift_within([pair.series for pair in pairs], alpha)
     if drift is not None and drift.shown and effect.ratio is not None:
         said = f"the ratio changes by {drift.change * 100:+.1f} % from the first to the last round of a process"

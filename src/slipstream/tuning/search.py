@@ -10,7 +10,8 @@ from slipstream.capture.job import Choice, JobSpec
 from slipstream.model import BadInput, Gain, Measured, Numerics, Stage, Tried, Tuning, Verdict
 from slipstream.stats import MOST_KEPT, PairedEffect, screen
 from slipstream.tuning.environment import Environment
-from slipstream.tuning.numerics.checking import STEPS, Checked, check
+from slipstream.tuning.numerics.checking import SEEDS, STEPS, Checked, check
+from slipstream.tuning.numerics.seeds import LEAST_SEEDS
 from slipstream.tuning.proving import Proven, log_ratios, prove, without_effect
 from slipstream.tuning.registry import all_treatments, treatment_of
 from slipstream.tuning.trials.measuring import measure
@@ -27,6 +28,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     screening: Protocol = SCREENING
     confirmation: Protocol = Protocol()
     numerics_steps: int = STEPS
+    seeds: int = SEEDS
     seconds: float | None = None
     """After this time no further repetition is begun; what lacks pairs then cannot be told."""
 
@@ -42,6 +44,7 @@ def short_effort(seconds: float | None = None) -> Effort:
         screening=msgspec.structs.replace(quick, repetitions=2),
         confirmation=quick,
         numerics_steps=15,
+        seeds=LEAST_SEEDS,
         seconds=seconds,
     )
 
@@ -95,7 +98,7 @@ def tune(
                 tried[proven.arm], measured=_measured(proven), evidence=proven.evidence
             )
         disturbed, rounds = verdicts.disturbed_rounds, verdicts.rounds
-        noise = _gain_of(verdicts.noise, "sample", None, verdicts.noise.verdict, verdicts.noise_notes)
+        noise = _gain_of(verdicts.noise, verdicts.noise_unit, None, verdicts.noise.verdict, verdicts.noise_notes)
     kept = _kept(tried)
     protocol = effort.confirmation
     result = Tuning(
@@ -194,8 +197,15 @@ class _Search:
     def _same(self, arms: Sequence[Arm], name: str) -> set[str]:
         """Names of arms and of their combination that compute the same."""
         several = [*arms, _combination(arms)] if len(arms) > 1 else [*arms]
-        steps = self._effort.numerics_steps
-        answers = check(self._job, several, self._folder / name, self._environment, self._tell, steps)
+        answers = check(
+            self._job,
+            several,
+            self._folder / name,
+            self._environment,
+            self._tell,
+            self._effort.numerics_steps,
+            self._effort.seeds,
+        )
         found = set()
         for arm, checked in zip(several, answers, strict=True):
             before = _tried(arm) if arm.name == COMBINATION else self._tried[arm.name]
@@ -240,6 +250,7 @@ def _numerics(checked: Checked) -> Numerics:
     return Numerics(
         sameness=compared.sameness,
         dropout=checked.dropout,
+        seeds=checked.seeds,
         steps=compared.steps,
         reasons=compared.reasons,
         notes=compared.notes,

@@ -8,18 +8,22 @@ from pathlib import Path
 import msgspec
 
 from slipstream.capture.job import JobSpec
+from slipstream.model import Seeds
 from slipstream.tuning.child import Child
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.numerics import observing
 from slipstream.tuning.numerics.comparing import Compared, compare_runs
 from slipstream.tuning.numerics.observation import FILE, OBSERVED, Observed, Watch
+from slipstream.tuning.numerics.seeds import compare_over_seeds
 from slipstream.tuning.registry import treatment_of
 from slipstream.tuning.trials.plan import Arm
 
 STEPS = 30
+SEEDS = 5
 PERTURBATIONS = 3
 _AGAIN = 1
 _TOGETHER = 4
+_AS_IT_IS = "as it is"
 SIZE = 1e-7
 """Relative change of the weights: the last digit of float32."""
 
@@ -31,6 +35,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     compared: Compared
     dropout: bool
     """False: compared with nothing dropped, since the arm's treatments make other random numbers fall."""
+    seeds: tuple[Seeds, ...] = ()
+    """Of an arm that is the same with nothing dropped: several seeds, with dropout. Empty: not asked, or the job
+    drops nothing."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +56,12 @@ def check(
     environment: Environment,
     tell: Callable[[str], None] = lambda now: None,
     steps: int = STEPS,
+    seeds: int = SEEDS,
 ) -> tuple[Checked, ...]:
     """Compare what arms compute with what the job computes as it is: same seed, same data.
 
-    An arm whose treatments make other random numbers fall is compared with nothing dropped.
+    An arm whose treatments make other random numbers fall is compared with nothing dropped; where it is the same,
+    its losses over several seeds are compared, too, with dropout as the job has it.
 
     Args:
         job: what is run.
@@ -61,6 +70,7 @@ def check(
         environment: see ``Child``.
         tell: told, in a few words, what goes on.
         steps: optimizer steps that are watched.
+        seeds: how many are compared.
     Raises:
         BadInput: there is no such treatment.
         OSError: the folder cannot be written.
@@ -73,7 +83,7 @@ def check(
         )
         for arm in arms
     ]
-    return check_variants(job, variants, folder, environment, tell, steps)
+    return check_variants(job, variants, folder, environment, tell, steps, seeds)
 
 
 def check_variants(
@@ -83,6 +93,7 @@ def check_variants(
     environment: Environment,
     tell: Callable[[str], None] = lambda now: None,
     steps: int = STEPS,
+    seeds: int = SEEDS,
     timeout_s: float = 1800.0,
 ) -> tuple[Checked, ...]:
     """Compare what any variants of a job compute with what it computes; see ``check``.
@@ -94,6 +105,7 @@ def check_variants(
         environment: see ``Child``.
         tell: told, in a few words, what goes on.
         steps: optimizer steps that are watched.
+        seeds: how many are compared where a variant says ``dropout=False``.
         timeout_s: for each process.
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -117,22 +129,56 @@ def check_variants(
         environment = msgspec.structs.replace(environment, variables=threads | environment.variables)
     with ThreadPoolExecutor(max_workers=together) as pool:
         seen = dict(zip(wanted, pool.map(run, wanted), strict=True))
-    return tuple(
-        Checked(
-            arm=variant.name,
-            compared=_compared(
+        compared = {
+            variant.name: _compared(
                 seen[variant.name],
                 [seen[_reference(variant.dropout, number)] for number in range(PERTURBATIONS + 2)],
-            ),
-            dropout=variant.dropout,
-        )
-        for variant in variants
+            )
+            for variant in variants
+        }
+        flagged = [one for one in variants if not one.dropout and compared[one.name].sameness == "same"]
+        wanted = {
+            _seeded(one.name, seed): (one.job, Watch(seed=seed, steps=steps))
+            for one in (Variant(name=_AS_IT_IS, job=job), *flagged)
+            for seed in range(seeds)
+            if flagged
+        }
+        seen |= dict(zip(wanted, pool.map(run, wanted), strict=True))
+    found = []
+    for variant in variants:
+        checked = Checked(arm=variant.name, compared=compared[variant.name], dropout=variant.dropout)
+        if variant in flagged and not _drops_nothing(seen[_seeded(_AS_IT_IS, 0)], seen[_reference(False, 0)]):
+            bases, runs = ([seen[_seeded(name, seed)] for seed in range(seeds)] for name in (_AS_IT_IS, variant.name))
+            checked = _with_seeds(checked, compare_over_seeds(bases, runs))
+        found.append(checked)
+    return tuple(found)
+
+
+def _with_seeds(checked: Checked, seeds: tuple[Seeds, ...]) -> Checked:
+    """What seeds show counts as what the single runs show."""
+    reasons = tuple(
+        f"over {one.seeds} seeds the mean {one.of} is {one.difference * 100:+.2g} % off"
+        for one in seeds
+        if one.verdict == "differs" and one.difference is not None
     )
+    compared = checked.compared
+    if reasons:
+        compared = msgspec.structs.replace(compared, sameness="differs", reasons=reasons)
+    return msgspec.structs.replace(checked, compared=compared, seeds=seeds)
+
+
+def _drops_nothing(one: Observed | str, other: Observed | str) -> bool:
+    """Whether a run with dropout and one without are the same to the last bit."""
+    return not isinstance(one, str) and not isinstance(other, str) and one.losses == other.losses
+
+
+def _seeded(name: str, seed: int) -> str:
+    return f"{name}, seed {seed}"
 
 
 def _reference(dropout: bool, number: int) -> str:
     """Name of a run of the job as it is: 0 the base, 1 once more, further ones with weights changed a little."""
-    what = "as it is" if number == 0 else "once more" if number == _AGAIN else f"last digits changed {number - _AGAIN}"
+    what = _AS_IT_IS if number == 0 else "once more" if number == _AGAIN else f"last digits changed {number - _AGAIN}"
     return what if dropout else f"{what}, nothing dropped"
 
 

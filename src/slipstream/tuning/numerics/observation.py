@@ -14,6 +14,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     """What the process reads at its start (``observe.json`` in its folder)."""
 
     seed: int
+    """Added to seeds that the job sets itself."""
     steps: int
     """Steps of optimizers after which it ends."""
     perturbation: float = 0.0

@@ -28,6 +28,8 @@ def install(job: Job) -> None:
     folder = Path(job.folder)
     watch = msgspec.json.decode((folder / FILE).read_bytes(), type=Watch)
     seed_all(watch.seed)
+    if watch.seed:
+        shift_seeds(watch.seed)
     if not watch.dropout:
         drop_nothing()
     if watch.perturbation:
@@ -35,6 +37,28 @@ def install(job: Job) -> None:
     observer = Observer(watch, folder)
     observer.listen()
     os.register_at_fork(after_in_child=observer.forget)
+
+
+def shift_seeds(by: int) -> None:
+    """Whatever seed the job sets, another one is taken.
+
+    Args:
+        by: added to seeds of python, numpy and torch.
+    """
+    import random
+
+    import numpy as np
+    import torch
+
+    def shifted(original: Any) -> Any:
+        @functools.wraps(original)
+        def seed(value: Any = None, *args: Any, **kwargs: Any) -> Any:
+            return original(value + by if isinstance(value, int) else value, *args, **kwargs)
+
+        return seed
+
+    for place, name in ((random, "seed"), (np.random, "seed"), (torch, "manual_seed")):
+        setattr(place, name, shifted(getattr(place, name)))
 
 
 def drop_nothing() -> None:

@@ -16,6 +16,8 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     treatments: tuple[Choice, ...] = ()
+    job: JobSpec | None = None
+    """Another script or other arguments instead of the plan's job; None: that."""
 
 
 class Protocol(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,7 +54,8 @@ def repeat(
     closed: list[ProcessResult] = []
 
     def seated(arm: Arm) -> Seat:
-        job = msgspec.structs.replace(plan.job, treatments=(*plan.job.treatments, *arm.treatments))
+        own = arm.job or plan.job
+        job = msgspec.structs.replace(own, treatments=(*own.treatments, *arm.treatments))
         place = folder / arm.name.replace(" ", "-").replace("/", "-")
         return Seat(arm.name, number, job, place, environment, protocol, seed)
 
