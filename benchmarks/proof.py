@@ -18,14 +18,16 @@ from slipstream.tuning import Arm, Plan, Protocol, Proven, Verdicts, look_around
 
 JOB = str(Path(__file__).with_name("proof_job.py"))
 PLANTED = 0.05
+# One thread: those of OpenMP fall asleep while a step waits, and waking them would slow it down further.
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 SAME, SLOWER = "identical copy", "5 % slower"
 
 
 def measured(model: str, number: int, folder: Path) -> Verdicts:
     """One measurement."""
-    slower = JobSpec(target=JOB, argv=(model, "--slower", str(PLANTED)))
+    slower = JobSpec(target=JOB, argv=(model, "--slower", str(PLANTED)), environment=ONE_THREAD)
     plan = Plan(
-        job=JobSpec(target=JOB, argv=(model,)),
+        job=JobSpec(target=JOB, argv=(model,), environment=ONE_THREAD),
         arms=(Arm(name=SAME), Arm(name=SLOWER, job=slower)),
         protocol=Protocol(seed=1000 * number, warmup_steps=5, rounds=20),
     )
