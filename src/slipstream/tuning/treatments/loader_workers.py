@@ -1,10 +1,9 @@
 """Batches are made in processes of their own."""
 
-import functools
-import inspect
-import weakref
-from typing import Any, ClassVar, cast
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+from slipstream.tuning.constructors import with_arguments
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -23,7 +22,6 @@ class LoaderWorkers(Treatment):
 
     def __init__(self, settings: Any = None) -> None:
         super().__init__(settings)
-        self._made: weakref.WeakSet[Any] = weakref.WeakSet()
         self._seen = 0
 
     def applies_to(self, environment: Environment) -> str | None:
@@ -36,22 +34,13 @@ class LoaderWorkers(Treatment):
         """Have constructors ask for workers where the job leaves the choice to torch."""
         from torch.utils.data import DataLoader
 
-        original = DataLoader.__init__
-        signature = inspect.signature(original)
+        with_arguments(DataLoader, self._wanted)
 
-        @functools.wraps(original)
-        def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - takes its place
-            given = signature.bind(loader, *args, **kwargs).arguments
-            if given.get("num_workers", 0) == 0 and given.get("prefetch_factor") is None:
-                wanted = {**given, "num_workers": int(self.settings["count"]), "persistent_workers": True}
-                wanted.pop("self")
-                original(loader, **wanted)
-                self._made.add(loader)
-                self._seen += 1
-            else:
-                original(loader, *args, **kwargs)
-
-        cast(Any, DataLoader).__init__ = __init__
+    def _wanted(self, given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if given.get("num_workers", 0) or given.get("prefetch_factor") is not None:
+            return None
+        self._seen += 1
+        return {"num_workers": int(self.settings["count"]), "persistent_workers": True}
 
     def proof(self) -> Proof:
         """How many loaders have workers now."""
