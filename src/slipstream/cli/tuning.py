@@ -11,7 +11,7 @@ import msgspec
 from slipstream.capture import JobSpec, check_target, launch, new_folder
 from slipstream.cli.running import recorded, say
 from slipstream.model import BadInput, Gain, SlipstreamError, Tuning
-from slipstream.tuning import Choice, look_around, treatment_of
+from slipstream.tuning import look_around
 from slipstream.tuning.leaving import PART as LEAVING
 from slipstream.tuning.search import Effort, Wishes, tune
 from slipstream.tuning.tuned import write_tuned
@@ -22,7 +22,13 @@ _TELL_EVERY_S = 10.0
 
 
 def tune_job(
-    job: JobSpec, wishes: Wishes, effort: Effort, folder: Path | None, tuned: Path, record: bool = True
+    job: JobSpec,
+    wishes: Wishes,
+    effort: Effort,
+    folder: Path | None,
+    tuned: Path,
+    record: bool = True,
+    patch: bool = False,
 ) -> Tuning:
     """Tune a job, telling on standard error what goes on.
 
@@ -33,6 +39,7 @@ def tune_job(
         folder: for what is measured; None: a new one in ``slipstream-tuning``.
         tuned: file for what is kept; written only where something is.
         record: whether a recording is made first, for forecasts.
+        patch: whether what is kept is also written as a patch of the source, beside ``tuned``.
     Raises:
         BadInput: a treatment that does not exist.
         CannotStart: the job cannot be started.
@@ -50,24 +57,15 @@ def tune_job(
         words = ["written by slipstream tune; apply with: slipstream run --with " + str(tuned)]
         write_tuned(tuned, choices, words)
         teller.say(f"wrote {tuned}: slipstream run --with {tuned} {' '.join(result.command)}")
+        if patch:
+            from slipstream.cli.patching import write_patch
+
+            for line in write_patch(job, choices, tuned.with_suffix(".patch")):
+                teller.say(line)
+    elif patch:
+        teller.say("no patch: nothing is kept")
     teller.say(f"everything that was measured: {place}")
     return result
-
-
-def chosen(text: str | None) -> tuple[Choice, ...] | None:
-    """The treatments that ``--only`` names, each with its own settings: ``trim_padding,fused-optimizer``.
-
-    Raises:
-        BadInput: one of them does not exist.
-    """
-    if text is None:
-        return None
-    found = tuple(Choice(name=name.strip().replace("-", "_")) for name in text.split(",") if name.strip())
-    if not found:
-        raise BadInput("--only names nothing: slipstream tune --list shows the treatments")
-    for choice in found:
-        treatment_of(choice)
-    return found
 
 
 def seconds(text: str | None) -> float | None:

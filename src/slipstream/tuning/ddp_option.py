@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slipstream.tuning.constructors import with_arguments
+from slipstream.tuning.edits import Keyword
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Setting, Treatment
 
@@ -48,7 +49,14 @@ class DdpOption(Treatment):
 
     def permanent(self) -> Permanent:
         """Keywords."""
-        return Permanent(summary=self.title, snippet=f"DistributedDataParallel(model, ..., {self._said()})")
+        return Permanent(
+            summary=self.title,
+            snippet=f"DistributedDataParallel(model, ..., {self._said()})",
+            edit=Keyword(
+                calls=("DistributedDataParallel",),
+                keywords={name: repr(value) for name, value in self.arguments().items()},
+            ),
+        )
 
     def _said(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())

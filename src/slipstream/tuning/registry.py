@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from slipstream.capture.job import Choice
 from slipstream.model import BadInput
 from slipstream.tuning import treatments as package
 from slipstream.tuning.environment import Environment
-from slipstream.tuning.treatment import Treatment
+from slipstream.tuning.treatment import Setting, Treatment
 
 
 @functools.cache
@@ -31,6 +32,38 @@ def treatment_of(choice: Choice) -> Treatment:
     if choice.name not in all_treatments():
         raise BadInput(f"there is no treatment {choice.name}: it is one of {', '.join(all_treatments())}")
     return all_treatments()[choice.name](choice.options)
+
+
+def choices_of(text: str) -> tuple[Choice, ...]:
+    """Treatments as a command line names them: ``trim_padding,fused-optimizer(form=foreach)``.
+
+    Raises:
+        BadInput: it names nothing, or something that does not exist.
+    """
+    found = []
+    for name, given in re.findall(r"\s*([^,()]+?)\s*(?:\(([^()]*)\))?\s*(?:,|$)", text):
+        kind = all_treatments().get(name.replace("-", "_"))
+        options = {}
+        for part in filter(None, (part.strip() for part in given.split(","))):
+            option, _, value = (word.strip() for word in part.partition("="))
+            options[option] = value if kind is None else _as_setting(kind, option, value)
+        found.append(Choice(name=name.replace("-", "_"), options=options))
+    if not found:
+        raise BadInput("no treatment is named: slipstream tune --list shows them")
+    for choice in found:
+        treatment_of(choice)
+    return tuple(found)
+
+
+def _as_setting(kind: type[Treatment], option: str, value: str) -> Setting:
+    """A value of the type that the treatment's own has; what does not fit is left for the treatment to refuse."""
+    own = kind.defaults.get(option)
+    if isinstance(own, bool):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    try:
+        return value if own is None else type(own)(value)
+    except ValueError:
+        return value
 
 
 def variables_of(choices: Sequence[Choice], environment: Environment) -> dict[str, str]:

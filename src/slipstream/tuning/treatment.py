@@ -12,6 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from slipstream.model import BadInput, FixClass
+from slipstream.tuning.edits import Edit
 from slipstream.tuning.environment import Environment
 
 Setting = str | int | float | bool
@@ -33,6 +34,8 @@ class Permanent(msgspec.Struct, frozen=True, kw_only=True):
     """Code, ready to copy; None: nothing in the code changes."""
     variables: dict[str, str] = {}
     """Environment variables to set."""
+    edit: Edit | None = None
+    """How ``slipstream tune --patch`` writes it into the source; None: by hand."""
 
 
 class Treatment(ABC):

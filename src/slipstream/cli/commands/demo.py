@@ -62,11 +62,12 @@ def demo(
 
 def _tune(job: "JobSpec", format: str) -> None:
     """The short protocol for one treatment: what a verdict needs at least."""
-    from slipstream.cli.tuning import chosen, tune_job
+    from slipstream.cli.tuning import tune_job
     from slipstream.reports import render
+    from slipstream.tuning.registry import choices_of
     from slipstream.tuning.search import Wishes, short_effort
 
     print("\nslipstream: tuning it by the short protocol, trim_padding alone", file=sys.stderr, flush=True)
-    wishes = Wishes(only=chosen("trim_padding"))
+    wishes = Wishes(only=choices_of("trim_padding"))
     result = tune_job(job, wishes, short_effort(), None, Path("tuned.toml"), record=False)
     emit(render(result, format, style_of(None)), None)

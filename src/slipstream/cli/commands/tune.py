@@ -27,7 +27,8 @@ def tune(
         ),
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", help="Try these treatments alone.", metavar="NAME[,NAME]")
+        str | None,
+        typer.Option("--only", help="Try these treatments alone.", metavar="NAME[(SETTING=VALUE)][,NAME]"),
     ] = None,
     allow_semantic: Annotated[
         bool, typer.Option("--allow-semantic", help="Try treatments, too, that change what is learnt.")
@@ -41,6 +42,9 @@ def tune(
     ] = False,
     no_recording: Annotated[
         bool, typer.Option("--no-recording", help="Do not record the job first; nothing is forecast.")
+    ] = False,
+    patch: Annotated[
+        bool, typer.Option("--patch", help="Write what is kept as a patch of the script, too: tuned.patch.")
     ] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the treatments.")] = False,
     tuned: Annotated[
@@ -63,6 +67,7 @@ def tune(
     Examples:
       slipstream tune train.py --epochs 1
       slipstream tune --only trim_padding,fused_optimizer --time 20m train.py
+      slipstream tune --only "fused_optimizer(form=foreach)" --patch train.py
     """
     from slipstream.reports import render
 
@@ -71,12 +76,13 @@ def tune(
         return
     if not target:
         raise BadInput("name a script, or -m and a module: slipstream tune train.py")
-    from slipstream.cli.tuning import chosen, seconds, tune_job
+    from slipstream.cli.tuning import seconds, tune_job
+    from slipstream.tuning.registry import choices_of
     from slipstream.tuning.search import Effort, Wishes, short_effort
 
     effort = short_effort(seconds(time)) if short else Effort(seconds=seconds(time))
-    wishes = Wishes(only=chosen(only), allow_semantic=allow_semantic)
-    result = tune_job(job_of(target), wishes, effort, folder, tuned, record=not no_recording)
+    wishes = Wishes(only=None if only is None else choices_of(only), allow_semantic=allow_semantic)
+    result = tune_job(job_of(target), wishes, effort, folder, tuned, not no_recording, patch)
     emit(render(result, format, style_of(output)), output)
 
 

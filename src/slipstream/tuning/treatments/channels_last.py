@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from slipstream.tuning.edits import Lines
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.first_model import at_first_model
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
@@ -71,5 +72,8 @@ class ChannelsLast(Treatment):
             snippet=(
                 "model = model.to(memory_format=torch.channels_last)\n"
                 "images = images.to(memory_format=torch.channels_last)"
+            ),
+            edit=Lines(
+                code="{model}.to(memory_format=torch.channels_last)\n", place="before_optimizer", modules=("torch",)
             ),
         )

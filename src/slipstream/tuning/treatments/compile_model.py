@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from slipstream.tuning.edits import Lines
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.first_model import at_first_model
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
@@ -64,4 +65,8 @@ class CompileModel(Treatment):
         """One line."""
         mode = str(self.settings["mode"])
         said = "" if mode == "default" else f'mode="{mode}"'
-        return Permanent(summary="compile the model", snippet=f"model.compile({said})")
+        return Permanent(
+            summary="compile the model",
+            snippet=f"model.compile({said})",
+            edit=Lines(code=f"{{model}}.compile({said})\n", place="before_optimizer"),
+        )

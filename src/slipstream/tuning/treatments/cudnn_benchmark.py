@@ -1,5 +1,6 @@
 """cuDNN tries which convolution is fastest."""
 
+from slipstream.tuning.edits import Lines
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -34,4 +35,6 @@ class CudnnBenchmark(Treatment):
 
     def permanent(self) -> Permanent:
         """One line."""
-        return Permanent(summary="let cuDNN choose", snippet="torch.backends.cudnn.benchmark = True")
+        line = "torch.backends.cudnn.benchmark = True"
+        edit = Lines(code=f"{line}\n", place="after_imports", modules=("torch",))
+        return Permanent(summary="let cuDNN choose", snippet=line, edit=edit)

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from slipstream.tuning.edits import Keyword
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -84,4 +85,5 @@ class FusedOptimizer(Treatment):
         return Permanent(
             summary=f"pass {form}=True to the optimizer",
             snippet=f"optimizer = torch.optim.AdamW(model.parameters(), lr=lr, {form}=True)",
+            edit=Keyword(calls=FUSED, keywords={str(form): "True"}, unless=("fused", "foreach", "differentiable")),
         )

@@ -3,6 +3,7 @@
 import gc
 from typing import ClassVar
 
+from slipstream.tuning.edits import Lines
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -39,4 +40,9 @@ class GarbageCollection(Treatment):
         return Permanent(
             summary="collect garbage more rarely",
             snippet=f"gc.freeze()\ngc.set_threshold({self.settings['threshold']}, 50, 100)",
+            edit=Lines(
+                code=f"gc.freeze()\ngc.set_threshold({self.settings['threshold']}, 50, 100)\n",
+                place="after_imports",
+                modules=("gc",),
+            ),
         )

@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+from slipstream.tuning.edits import NoKeyword
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -49,4 +50,8 @@ class GradientsToNone(Treatment):
 
     def permanent(self) -> Permanent:
         """A call without its argument."""
-        return Permanent(summary="leave set_to_none as it is", snippet="optimizer.zero_grad()")
+        return Permanent(
+            summary="leave set_to_none as it is",
+            snippet="optimizer.zero_grad()",
+            edit=NoKeyword(method="zero_grad", keyword="set_to_none"),
+        )

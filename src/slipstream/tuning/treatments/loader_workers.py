@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from slipstream.tuning.constructors import with_arguments
+from slipstream.tuning.edits import Keyword
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -54,4 +55,8 @@ class LoaderWorkers(Treatment):
         return Permanent(
             summary="give the data loader workers",
             snippet=f"DataLoader(..., num_workers={self.settings['count']}, persistent_workers=True)",
+            edit=Keyword(
+                calls=("DataLoader",),
+                keywords={"num_workers": str(self.settings["count"]), "persistent_workers": "True"},
+            ),
         )

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from slipstream.tuning.edits import Lines
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -45,7 +46,6 @@ class MatmulPrecision(Treatment):
 
     def permanent(self) -> Permanent:
         """One line."""
-        return Permanent(
-            summary="allow TensorFloat-32",
-            snippet=f'torch.set_float32_matmul_precision("{self.settings["precision"]}")',
-        )
+        line = f'torch.set_float32_matmul_precision("{self.settings["precision"]}")'
+        edit = Lines(code=f"{line}\n", place="after_imports", modules=("torch",))
+        return Permanent(summary="allow TensorFloat-32", snippet=line, edit=edit)

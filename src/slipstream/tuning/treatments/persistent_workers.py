@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from slipstream.tuning.constructors import with_arguments
+from slipstream.tuning.edits import Keyword
 from slipstream.tuning.environment import Environment
 from slipstream.tuning.treatment import Permanent, Proof, Treatment
 
@@ -53,4 +54,9 @@ class PersistentWorkers(Treatment):
         return Permanent(
             summary="keep the workers of the data loader",
             snippet=f"DataLoader(..., persistent_workers=True, prefetch_factor={self.settings['prefetch_factor']})",
+            edit=Keyword(
+                calls=("DataLoader",),
+                keywords={"persistent_workers": "True", "prefetch_factor": str(self.settings["prefetch_factor"])},
+                where={"num_workers": "0"},
+            ),
         )
