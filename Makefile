@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 PYTEST := OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest --durations=10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test test-all check format docs bench zoo clean
+.PHONY: help demo setup test test-all check format docs bench zoo ledger clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -54,6 +54,9 @@ bench: $(READY) ## how fast recordings are read; with TRACE=FILE also how fast t
 
 zoo: $(READY) ## training scripts with planted bottlenecks: are they found, and is nothing else (10 minutes)
 	$(BIN)/python zoo/run.py
+
+ledger: $(READY) ## forecasts against measured gains, on the zoo (40 minutes)
+	$(BIN)/python benchmarks/ledger.py
 
 clean: ## remove what was built, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Any
 from slipstream._version import __version__
 
 if TYPE_CHECKING:
-    from slipstream.api import diagnose, diff, load
+    from slipstream.api import diagnose, diff, load, profile, render
+    from slipstream.integrations.torch_profiler import trace_handler
 
-_LAZY = {"diagnose": "slipstream.api", "diff": "slipstream.api", "load": "slipstream.api"}
+_LAZY = dict.fromkeys(("diagnose", "diff", "load", "profile", "render"), "slipstream.api")
+_LAZY["trace_handler"] = "slipstream.integrations.torch_profiler"
 
-__all__ = ["__version__", "diagnose", "diff", "load"]
+__all__ = ["__version__", "diagnose", "diff", "load", "profile", "render", "trace_handler"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext slipstream``: the cell magic ``%%slipstream``."""
+    from slipstream.integrations.notebook import register
+
+    register(shell)
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import torch
 from torch.amp import GradScaler, autocast
 from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from slipstream.capture.clock import monotonic_ns
@@ -50,6 +51,10 @@ class Listener(Protocol):
         """An outermost backward pass has returned."""
 
 
+Undo = Callable[[], None]
+"""Puts back what was wrapped."""
+
+
 def watch_training(listener: Listener) -> None:
     """Wrap what tells of batches, backward passes and steps."""
     _watch_optimizers(listener)
@@ -59,12 +64,78 @@ def watch_training(listener: Listener) -> None:
 
 
 def install_hooks(recorder: "Recorder") -> None:
-    """Wrap everything that the recorder listens to."""
+    """Wrap everything that the recorder listens to, before any optimizer is made."""
     watch_training(recorder)
-    _watch_garbage_collector(recorder)
-    _watch_autocast(recorder)
-    _watch_profilers(recorder)
+    _watch_surroundings(recorder)
+
+
+def attach_hooks(recorder: "Recorder") -> Undo:
+    """Wrap everything that the recorder listens to, in a process whose optimizers exist already.
+
+    Returns:
+        What takes the hooks off again.
+    """
+    undo = [_watch_optimizers_that_step(recorder), _watch_loaders(recorder), _watch_backward(recorder)]
+    undo += _watch_surroundings(recorder)
+
+    def detach() -> None:
+        for one in reversed(undo):
+            one()
+
+    return detach
+
+
+def _watch_surroundings(recorder: "Recorder") -> list[Undo]:
     os.register_at_fork(after_in_child=functools.partial(_forget, recorder))
+    return [_watch_garbage_collector(recorder), _watch_autocast(recorder), _watch_profilers(recorder)]
+
+
+def _replace(owner: Any, name: str, function: Any) -> Undo:
+    original = getattr(owner, name)
+    setattr(owner, name, function)
+    return functools.partial(setattr, owner, name, original)
+
+
+def _watch_optimizers_that_step(listener: Listener) -> Undo:
+    """Wrap ``step`` of each optimizer, on the instance, once it has been seen to step."""
+    wrapped: list[tuple[Any, Any]] = []
+
+    def seen(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if any(one is optimizer for one, _ in wrapped):
+            return
+        original = optimizer.step
+        wrapped.append((optimizer, vars(optimizer).get("step")))
+
+        @functools.wraps(original)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            if _compiling() or listener.off:
+                return original(*args, **kwargs)
+            began = monotonic_ns()
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                _without_this_frame(error)
+                raise
+            ended = monotonic_ns()
+            listener.optimizer_calls += 1
+            skipped = None if getattr(optimizer, "found_inf", None) is not None else False
+            listener.optimizer_stepped(optimizer, began, ended, sys._getframe(1), skipped)
+            return result
+
+        optimizer.step = step
+
+    handle = register_optimizer_step_post_hook(seen)
+
+    def undo() -> None:
+        handle.remove()
+        for optimizer, own in wrapped:
+            if own is None:
+                del optimizer.step
+            else:
+                optimizer.step = own
+        wrapped.clear()
+
+    return undo
 
 
 def _watch_optimizers(listener: Listener) -> None:
@@ -117,7 +188,7 @@ def _watch_scalers(listener: Listener) -> None:
     cast(Any, GradScaler).step = step
 
 
-def _watch_loaders(listener: Listener) -> None:
+def _watch_loaders(listener: Listener) -> Undo:
     original = _BaseDataLoaderIter.__next__
 
     @functools.wraps(original)
@@ -135,10 +206,10 @@ def _watch_loaders(listener: Listener) -> None:
         listener.fetched(self, batch, first, began, monotonic_ns(), sys._getframe(1))
         return batch
 
-    cast(Any, _BaseDataLoaderIter).__next__ = __next__
+    return _replace(_BaseDataLoaderIter, "__next__", __next__)
 
 
-def _watch_backward(listener: Listener) -> None:
+def _watch_backward(listener: Listener) -> Undo:
     original = torch.autograd.backward
 
     @functools.wraps(original)
@@ -154,10 +225,10 @@ def _watch_backward(listener: Listener) -> None:
         listener.went_backward(began, monotonic_ns(), sys._getframe(1))
         return result
 
-    torch.autograd.backward = backward
+    return _replace(torch.autograd, "backward", backward)
 
 
-def _watch_garbage_collector(recorder: "Recorder") -> None:
+def _watch_garbage_collector(recorder: "Recorder") -> Undo:
     began = 0
 
     def collected(phase: str, info: dict[str, int]) -> None:
@@ -168,9 +239,10 @@ def _watch_garbage_collector(recorder: "Recorder") -> None:
             recorder.collected_garbage(began, monotonic_ns(), info["generation"])
 
     gc.callbacks.append(collected)
+    return functools.partial(gc.callbacks.remove, collected)
 
 
-def _watch_autocast(recorder: "Recorder") -> None:
+def _watch_autocast(recorder: "Recorder") -> Undo:
     original: Callable[[Any], Any] = autocast.__enter__
 
     @functools.wraps(original)
@@ -179,10 +251,10 @@ def _watch_autocast(recorder: "Recorder") -> None:
             recorder.used_autocast(str(self.device), str(self.fast_dtype))
         return original(self)
 
-    cast(Any, autocast).__enter__ = __enter__
+    return _replace(autocast, "__enter__", __enter__)
 
 
-def _watch_profilers(recorder: "Recorder") -> None:
+def _watch_profilers(recorder: "Recorder") -> Undo:
     profile: Any = torch.autograd.profiler.profile
     original = profile._prepare_trace
 
@@ -192,11 +264,13 @@ def _watch_profilers(recorder: "Recorder") -> None:
             recorder.foreign_profiler_starts()
         return original(self)
 
-    profile._prepare_trace = _prepare_trace
+    return _replace(profile, "_prepare_trace", _prepare_trace)
 
 
 def _forget(recorder: "Recorder") -> None:
     """In a forked child: it is no trainer until it steps an optimizer itself, and records nothing meanwhile."""
+    if recorder.off:
+        return
     if recorder.window.phase in ("recording", "places"):
         # The parent's profiler would go on collecting in here, with nobody to stop it.
         cast(Any, torch._C)._autograd._clear_callbacks()

@@ -90,6 +90,28 @@ class Recorder:
         self._waits_per_backward: deque[int] = deque(maxlen=8)
         self._fetched_with_grad = True
         self._trains_on_batches_without_grad = False
+        self._told = False
+
+    @guarded
+    def step_told(self, frame: FrameType | None) -> None:
+        """The job itself says that a step has ended; from now on that alone ends steps.
+
+        Args:
+            frame: who says so.
+        """
+        if not self._is_here():
+            return
+        if not self._told:
+            self._told = True
+            self._turns = Turns()
+            if self.done:
+                self.sessions.restart(self.done)
+        now = monotonic_ns()
+        segment = self._segment_from(now)
+        segment.end_ns = now
+        segment.place = segment.place or self.user_code.innermost(frame)
+        self._segment = Segment(now)
+        self._take_turns([(0, segment)], frame)
 
     @guarded
     def optimizer_stepped(
@@ -110,7 +132,8 @@ class Recorder:
             segment.optimizer_ns += ended_ns - began_ns
             segment.optimizer_steps += 1
             segment.place = segment.place or self.user_code.innermost(frame)
-            self._deferred.append(id(optimizer))
+            if not self._told:
+                self._deferred.append(id(optimizer))
             return
         if not self._claimed and not self.done:
             self._thread = threading.get_ident()
@@ -124,6 +147,8 @@ class Recorder:
         segment.skipped = skipped
         segment.place = self.user_code.innermost(frame)
         self._span(OPTIMIZER, began_ns, ended_ns, segment.place)
+        if self._told:
+            return
         self._segment = Segment(ended_ns)
         self._take_turns([(id(optimizer), segment)], frame)
 

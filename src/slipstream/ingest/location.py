@@ -138,3 +138,32 @@ def _is_small_other_json(file: Path) -> bool:
         return False
     text = file.read_bytes()
     return text.lstrip()[:1] in (b"{", b"[") and b'"ph"' not in text and b"traceEvents" not in text
+
+
+def names_under(path: str) -> list[str]:
+    """Everything under a directory that can be opened by itself: run folders, and traces of PyTorch's handler.
+
+    Args:
+        path: directory, local or remote as an fsspec address.
+    Returns:
+        Names relative to it, in order; ``.`` for a run folder that is the directory itself. Empty: there is nothing.
+    Raises:
+        MissingDependency: the address needs a package that is not installed.
+        BadInput: the address cannot be reached.
+    """
+    place = RemotePlace(path) if is_remote(path) else _Local(path)
+    if not place.is_dir():
+        return []
+    files = place.files()
+    folders = {name.rpartition("/")[0] or "." for name in files if name.split("/")[-1] == "run.json"}
+    traces = [
+        name
+        for name in files
+        if TENSORBOARD_NAME.search(name) and not any(above in folders for above in _folders_above(name))
+    ]
+    return sorted([*folders, *traces])
+
+
+def _folders_above(name: str) -> list[str]:
+    parts = name.split("/")[:-1]
+    return [".", *("/".join(parts[:count]) for count in range(1, len(parts) + 1))]
