@@ -45,8 +45,9 @@ format: $(READY) ## put code into the house's form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(READY) ## write the pages whose source is the code
+docs: $(READY) ## write the pages whose source is the code, and build the site from docs/ into site/
 	$(BIN)/python tools/docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 bench: $(READY) ## how fast recordings are read; with TRACE=FILE also how fast that one is diagnosed
 	$(BIN)/python benchmarks/reading.py --synthetic-mb 100 $(TRACE)
@@ -59,5 +60,5 @@ ledger: $(READY) ## forecasts against measured gains, on the zoo (40 minutes)
 	$(BIN)/python benchmarks/ledger.py
 
 clean: ## remove what was built, .venv included
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests tools benchmarks zoo -name __pycache__ -type d -prune -exec rm -rf {} +

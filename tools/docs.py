@@ -1,4 +1,4 @@
-"""Writes the pages whose source is the code: tables, command line, JSON Schema, rules.
+"""Writes the pages whose source is the code: tables, command line, JSON Schema, rules, treatments.
 
 ``python tools/docs.py`` writes them, ``python tools/docs.py --check`` fails where one is out of date.
 """
@@ -30,7 +30,7 @@ def pages() -> dict[Path, str]:
     """Every generated file below ``docs`` with its text."""
     found = {Path("tables.md"): tables(), Path("metrics.md"): metrics(), Path("cli.md"): command_line()}
     found[Path("schema/diagnosis.schema.json")] = json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
-    return found | rules()
+    return found | rules() | treatments()
 
 
 def tables() -> str:
@@ -116,11 +116,46 @@ def rules() -> dict[Path, str]:
     return {Path("rules") / name: text for name, text in rule_pages().items()}
 
 
+def treatments() -> dict[Path, str]:
+    """One page per treatment and their list, from the docstrings of the treatments."""
+    from slipstream.capture.job import Choice
+    from slipstream.tuning import all_treatments, treatment_of
+
+    lines = [
+        "# Treatments",
+        GENERATED,
+        "What `slipstream tune` tries. *exact*: same results; *rounding*: the same up to rounding; *semantic*: training "
+        "learns something else, tried with `--allow-semantic` alone. † other random numbers fall where the job draws any "
+        "(dropout). *patch*: `--patch` can write it into the source.",
+        "| name | does | class | patch |\n|---|---|---|---|",
+    ]
+    found = {}
+    for name, kind in all_treatments().items():
+        treatment = treatment_of(Choice(name=name))
+        permanent = treatment.permanent()
+        sign = " †" if kind.changes_random_stream else ""
+        patch = "yes" if permanent.edit is not None else "by hand"
+        lines[-1] += f"\n| [`{name}`]({name}.md) | {kind.title} | {kind.fix_class}{sign} | {patch} |"
+        blocks = [f"# {name}", GENERATED, f"**{kind.title[0].upper()}{kind.title[1:]}** ({kind.fix_class}{sign})."]
+        blocks.append(treatment.help)
+        if kind.defaults:
+            rows = "\n".join(f"| `{setting}` | `{value!r}` |" for setting, value in kind.defaults.items())
+            blocks.append(f"| setting | unless told otherwise |\n|---|---|\n{rows}")
+            setting, value = next(iter(kind.defaults.items()))
+            blocks.append(f'Set on the command line: `slipstream tune --only "{name}({setting}={value})" train.py`.')
+        blocks.append(f"## For good\n\n{permanent.summary[0].upper()}{permanent.summary[1:]}.")
+        shell = "\n".join(f"export {variable}={value}" for variable, value in permanent.variables.items())
+        if permanent.snippet or shell:
+            blocks.append(f"```{'python' if permanent.snippet else 'sh'}\n{permanent.snippet or shell}\n```")
+        found[Path("treatments") / f"{name}.md"] = "\n\n".join(blocks) + "\n"
+    return found | {Path("treatments/README.md"): "\n\n".join(lines) + "\n"}
+
+
 def stale() -> list[Path]:
-    """Generated files that do not hold what the code says, and pages of rules that are no more."""
+    """Generated files that do not hold what the code says, and pages of rules and treatments that are no more."""
     wanted = pages()
     wrong = [name for name, text in wanted.items() if not _holds(DOCS / name, text)]
-    present = {path.relative_to(DOCS) for path in (DOCS / "rules").glob("*.md")}
+    present = {path.relative_to(DOCS) for room in ("rules", "treatments") for path in (DOCS / room).glob("*.md")}
     return sorted([*wrong, *(present - set(wanted))])
 
 
@@ -129,7 +164,7 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def write() -> None:
-    """Write every page, and remove pages of rules that are no more."""
+    """Write every page, and remove those of rules and treatments that are no more."""
     wanted = pages()
     for name in stale():
         path = DOCS / name
