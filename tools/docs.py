@@ -124,9 +124,9 @@ def treatments() -> dict[Path, str]:
     lines = [
         "# Treatments",
         GENERATED,
-        "What `slipstream tune` tries. *exact*: same results; *rounding*: the same up to rounding; *semantic*: training "
-        "learns something else, tried with `--allow-semantic` alone. † other random numbers fall where the job draws any "
-        "(dropout). *patch*: `--patch` can write it into the source.",
+        "What `slipstream tune` tries. *exact*: same results; *rounding*: the same up to rounding; *semantic*: "
+        "training learns something else, tried with `--allow-semantic` alone. † other random numbers fall where the "
+        "job draws any (dropout). *patch*: `--patch` can write it into the source.",
         "| name | does | class | patch |\n|---|---|---|---|",
     ]
     found = {}

@@ -16,7 +16,7 @@ CASES = ("training", "ranks", "cpu_training", "no_device_work")
 
 
 def test_formats_are_found_by_their_files() -> None:
-    assert formats() == ("csv", "html", "json", "markdown", "text")
+    assert formats() == ("collapsed", "csv", "html", "json", "markdown", "text")
 
 
 @pytest.mark.parametrize("format", SUFFIX)
@@ -172,7 +172,7 @@ def test_a_page_is_wrapped_anew_but_lists_keep_their_lines() -> None:
 
 
 def test_unknown_format_and_nothing_to_show(training: Report) -> None:
-    with pytest.raises(BadInput, match="choose one of csv, html, json, markdown, text"):
+    with pytest.raises(BadInput, match="choose one of collapsed, csv, html, json, markdown, text"):
         render(training, "yaml")
     with pytest.raises(BadInput, match="no report"):
         render([])

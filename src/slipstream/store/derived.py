@@ -242,6 +242,18 @@ KERNEL_STATS = Table(
     ),
 )
 
+STACKS = Table(
+    name="stacks",
+    kind="derived",
+    meaning="Time of the window by whole stack, from Python over ops to kernels: what flame graphs are drawn from.",
+    columns=(
+        column("stack", TEXT, "names from the outermost on, with ; between"),
+        column("self_ns", pl.Int64, "host time of the innermost one itself", "ns"),
+        column("device_ns", pl.Int64, "time of the kernel, copy or set at its end", "ns"),
+        column("count", pl.Int64, "occurrences"),
+    ),
+)
+
 DERIVED = (
     WINDOW,
     TOTALS,
@@ -256,6 +268,7 @@ DERIVED = (
     BREAKDOWN,
     OP_STATS,
     KERNEL_STATS,
+    STACKS,
     *METRICS,
     *GRAPH_TABLES,
 )

@@ -1,10 +1,10 @@
 """``slipstream analyze``: the diagnosis of a recording that is already there."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from slipstream.cli.output import Format, Output, Recording, Redact, emit, style_of
+from slipstream.cli.output import Output, Recording, Redact, emit, style_of
 from slipstream.model import BadInput
 
 
@@ -15,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 def analyze(
     path: Recording,
-    format: Format = "text",
+    format: Annotated[
+        Literal["text", "json", "markdown", "collapsed"],
+        typer.Option("--format", help="How the result is written; collapsed: stacks, for flame graph tools."),
+    ] = "text",
     output: Output = None,
     fail_on: Annotated[
         str | None,
@@ -42,6 +45,7 @@ def analyze(
       slipstream analyze log/ --format json -o findings.json
       slipstream analyze trace.json.gz --fail-on INP001,SYN001
       slipstream analyze trace.json.gz --what-if INP001,LCH001
+      slipstream analyze trace.json.gz --format collapsed -o stacks.txt
     """
     if what_if is not None:
         from slipstream.cli.forecasting import forecast

@@ -5,10 +5,12 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
 from slipstream.analysis.painting import covered
 from slipstream.analysis.places import Places
+from slipstream.forecast import Edit, removing
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
-from slipstream.rules.places import PLACE, PlaceCost, by_place
+from slipstream.rules.places import PLACE, PlaceCost, at_place, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, scope_of
 from slipstream.rules.window_ops import spans_of
@@ -20,6 +22,8 @@ CAUSES = ("gc", "host", "launch")
 """Causes of idle time under which a pause of the host appears."""
 CLEARLY_MORE = 1.25
 """The whole job speaks where its share is this many times that of the window; else the window, which knows places."""
+LEFT = (0.3, 0.1, 0.0)
+"""What stays of the collections: with a raised threshold, frozen, by hand between epochs."""
 STEPS_AFTER = ("plain", "recorded")
 SNIPPET = """\
 import gc
@@ -70,17 +74,30 @@ class GarbageCollectorPauses(Rule):
         """Add up pauses during which nothing was done."""
         scope = scope_of(tables)
         measured = tables.trace.has("gc_pauses")
-        rows = pl.concat([_by_hand(tables, scope), _measured(tables, scope)])
+        rows = _pauses(tables, scope)
         if not measured and not rows.height:
             raise NotEnoughData("pauses of the garbage collector were not measured: record with `slipstream run`")
-        rows = rows.with_columns(cost_ns=_idle_inside(tables, scope, rows))
         cost = int(rows["cost_ns"].sum())
-        job = _share_of_job(tables) if measured and not scope.on_device else 0.0
+        job = _share_of_job(tables) if not scope.on_device else 0.0
         if CLEARLY_MORE * scope.share(cost) < job:
             return [self._of_job(tables, scope, job)]
         if not cost:
             return []
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """The pauses of the window are gone but for a rest; pauses of the whole job alone are not replayed."""
+        scope = scope_of(tables)
+        rows = at_place(_pauses(tables, scope), finding.location)
+        cost = int(rows["cost_ns"].sum())
+        job = _share_of_job(tables) if not scope.on_device else 0.0
+        if CLEARLY_MORE * scope.share(cost) < job:
+            return ()
+        graph = graph_of(tables)
+        begin = rows["ts_ns"].to_numpy()
+        share = f"{LEFT[2] * 100:.0f} to {LEFT[0] * 100:.0f} %"
+        assumption = f"{share} of the time of these collections stay once they come rarely"
+        return (removing(graph, graph.main, begin, begin + rows["dur_ns"].to_numpy(), LEFT, assumption),)
 
     def fix(self, finding: Finding) -> Fix:
         """Freeze, and collect rarely."""
@@ -135,6 +152,12 @@ _ROW = {
 }
 
 
+def _pauses(tables: Tables, scope: Scope) -> pl.DataFrame:
+    """Collections of the window, with the idle time during each."""
+    rows = pl.concat([_by_hand(tables, scope), _measured(tables, scope)])
+    return rows.with_columns(cost_ns=_idle_inside(tables, scope, rows))
+
+
 def _by_hand(tables: Tables, scope: Scope) -> pl.DataFrame:
     rows = tables["python"].filter(
         (pl.col("name").cast(pl.String) == COLLECT)
@@ -172,7 +195,7 @@ def _idle_inside(tables: Tables, scope: Scope, rows: pl.DataFrame) -> pl.Series:
 
 def _share_of_job(tables: Tables) -> float:
     """Share of undisturbed steps of the job that pauses take."""
-    if not tables.trace.has("job_steps"):
+    if not tables.trace.has("job_steps") or not tables.trace.has("gc_pauses"):
         return 0.0
     steps = tables["job_steps"].filter(pl.col("phase").cast(pl.String).is_in(STEPS_AFTER))
     total = int(steps["dur_ns"].sum())

@@ -5,10 +5,12 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
 from slipstream.analysis.painting import outside, paint
+from slipstream.forecast import Edit, cut_waits
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
 from slipstream.rules.blocking import blocking_costs, harmless
-from slipstream.rules.places import PLACE, PlaceCost, by_place
+from slipstream.rules.places import PLACE, PlaceCost, at_place, by_place
 from slipstream.rules.rule import Rule
 from slipstream.rules.scope import Scope, device_scope
 from slipstream.rules.wording import duration, per_step, percent, size
@@ -80,6 +82,15 @@ class PageableCopiesBlock(Rule):
         if reason:
             return [self.dismissal(reason)]
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """The host does not wait for these copies."""
+        calls = at_place(blocking_costs(tables, device_scope(tables)), finding.location)
+        uploads = tables["copies"].filter((pl.col("kind") == "HtoD") & pl.col("pageable"))
+        mine = calls.filter(pl.col("copy_event").is_in(uploads["event"].implode()))
+        if not mine.height:
+            return ()
+        return (cut_waits(graph_of(tables), mine["event"].to_numpy(), "the host never waits for these copies"),)
 
     def fix(self, finding: Finding) -> Fix:
         """Pinned memory and asynchronous copies; small tensors made on the device."""

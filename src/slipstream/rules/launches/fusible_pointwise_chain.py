@@ -5,10 +5,12 @@ from typing import ClassVar
 
 import polars as pl
 
+from slipstream.forecast import Edit
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
-from slipstream.rules.places import PlaceCost, by_place
+from slipstream.rules.places import PlaceCost, at_place, by_place
 from slipstream.rules.products import shapes
 from slipstream.rules.rule import Rule
+from slipstream.rules.savings import without_ops
 from slipstream.rules.scope import Scope, scope_of
 from slipstream.rules.window_ops import FIXED_NS, leaves, marks, window_ops, with_savings, within
 from slipstream.rules.wording import duration, per_step, percent
@@ -38,6 +40,8 @@ VIEWS = (
 CALL = r"^\w+::"
 """Ops; nodes of the backward pass have other names, and their work is in the ops that they call."""
 ACCUMULATION = "AccumulateGrad"
+LEFT = (0.6, 0.2, 0.0)
+"""What stays of all but the longest op: fused in part, fused, fused and free."""
 SNIPPET = """\
 @torch.compile                       # one kernel for the whole chain, in forward and backward
 def scaled(x, shift, scale):
@@ -94,14 +98,7 @@ class FusiblePointwiseChain(Rule):
         if not chained.height:
             return []
         chains = chained["chain"].n_unique()
-        rest = _without_longest(chained)
-        if not scope.on_device:
-            rest = rest.with_columns(
-                work_ns=pl.when(pl.col("name").str.contains(COSTLY))
-                .then(pl.min_horizontal("work_ns", FIXED_NS))
-                .otherwise("work_ns")
-            )
-        rows = with_savings(tables, scope, rest)
+        rows = _rest(tables, scope, chained)
         if not int(rows["cost_ns"].sum()):
             return [
                 self.dismissal(
@@ -110,6 +107,14 @@ class FusiblePointwiseChain(Rule):
                 )
             ]
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """Of each chain its longest op stays, and a part of the others."""
+        scope = scope_of(tables)
+        rows = _rest(tables, scope, _chains(tables, scope, window_ops(tables, scope)))
+        share = f"{LEFT[2] * 100:.0f} to {LEFT[0] * 100:.0f} %"
+        assumption = f"{share} of the time of all but the longest op of a chain stay once it is fused"
+        return without_ops(tables, scope, at_place(rows, finding.location), LEFT, assumption)
 
     def fix(self, finding: Finding) -> Fix:
         """Compile it, or do it in fewer passes."""
@@ -178,3 +183,15 @@ def _result(dims: str | None) -> list[int] | None:
 def _without_longest(chained: pl.DataFrame) -> pl.DataFrame:
     longest = chained.sort("work_ns", "ts_ns", descending=[True, False]).unique("chain", keep="first")
     return chained.join(longest.select("event"), on="event", how="anti", maintain_order="left")
+
+
+def _rest(tables: Tables, scope: Scope, chained: pl.DataFrame) -> pl.DataFrame:
+    """All of each chain but its longest op, with what each costs."""
+    rest = _without_longest(chained)
+    if not scope.on_device:
+        rest = rest.with_columns(
+            work_ns=pl.when(pl.col("name").str.contains(COSTLY))
+            .then(pl.min_horizontal("work_ns", FIXED_NS))
+            .otherwise("work_ns")
+        )
+    return with_savings(tables, scope, rest)

@@ -5,16 +5,20 @@ from typing import ClassVar
 import polars as pl
 
 from slipstream.analysis.painting import layer
+from slipstream.forecast import Edit
 from slipstream.model import Dismissal, Finding, Fix
-from slipstream.rules.places import by_place
+from slipstream.rules.places import at_place, by_place
 from slipstream.rules.rule import Rule
-from slipstream.rules.scope import scope_of
+from slipstream.rules.savings import without_ops
+from slipstream.rules.scope import Scope, scope_of
 from slipstream.rules.window_ops import calls_of, costliest, marks, spans_of, window_ops, with_savings, within
 from slipstream.rules.wording import duration, per_step, percent
 from slipstream.store import Tables
 
 ZEROING = r"^aten::(zero_|_foreach_zero_|fill_|mul_|_foreach_mul_)$"
 """Ops that overwrite a gradient."""
+LEFT = (0.1, 0.0, 0.0)
+"""What stays of the time of a fill once the gradient is dropped."""
 SNIPPET = """\
 optimizer.zero_grad()                  # set_to_none=True is the default
 model.zero_grad()
@@ -57,19 +61,9 @@ class GradientsZeroed(Rule):
     def check(self, tables: Tables) -> list[Finding | Dismissal]:
         """Add up fills inside zero_grad."""
         scope = scope_of(tables)
-        clears = layer(
-            [
-                marks(tables, r"^Optimizer\.zero_grad#"),
-                spans_of(calls_of(tables, r"torch/(optim/optimizer|nn/modules/module)\.py$", "zero_grad")),
-            ]
-        )
-        ops = window_ops(tables, scope)
-        rows = ops.filter(within(ops, clears) & pl.col("name").str.contains(ZEROING))
-        rows = rows.filter(~pl.col("parent").is_in(rows["event"].implode()).fill_null(False))
+        rows = _fills(tables, scope)
         if not rows.height:
             return []
-        total = pl.col("device_total_ns" if scope.on_device else "dur_ns")
-        rows = with_savings(tables, scope, rows.with_columns(work_ns=total.fill_null(0)))
         cost = int(rows["cost_ns"].sum())
         if not cost:
             return [
@@ -91,6 +85,12 @@ class GradientsZeroed(Rule):
             for place in by_place(rows, "cost_ns", scope.length_ns)
         ]
 
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """The fills are gone."""
+        scope = scope_of(tables)
+        rows = at_place(_fills(tables, scope), finding.location)
+        return without_ops(tables, scope, rows, LEFT, "dropping a gradient takes at most a tenth of filling it")
+
     def fix(self, finding: Finding) -> Fix:
         """Drop gradients."""
         return Fix(
@@ -98,3 +98,18 @@ class GradientsZeroed(Rule):
             "other code needs a gradient on every parameter or at a fixed address.",
             snippet=SNIPPET,
         )
+
+
+def _fills(tables: Tables, scope: Scope) -> pl.DataFrame:
+    """Outermost ops inside zero_grad that fill, with what each costs."""
+    clears = layer(
+        [
+            marks(tables, r"^Optimizer\.zero_grad#"),
+            spans_of(calls_of(tables, r"torch/(optim/optimizer|nn/modules/module)\.py$", "zero_grad")),
+        ]
+    )
+    ops = window_ops(tables, scope)
+    rows = ops.filter(within(ops, clears) & pl.col("name").str.contains(ZEROING))
+    rows = rows.filter(~pl.col("parent").is_in(rows["event"].implode()).fill_null(False))
+    total = pl.col("device_total_ns" if scope.on_device else "dur_ns")
+    return with_savings(tables, scope, rows.with_columns(work_ns=total.fill_null(0)))

@@ -5,7 +5,9 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from slipstream.analysis.graph import graph_of
 from slipstream.analysis.painting import Painted, covered, paint
+from slipstream.forecast import Edit, removing
 from slipstream.model import Dismissal, Evidence, Finding, Fix, Location
 from slipstream.rules.places import PLACE, dominant_place
 from slipstream.rules.rule import Rule
@@ -27,6 +29,8 @@ FUSED_CALLS = 6
 """Calls per parameter that even a fused optimizer makes on the CPU (counting the step, reading its counter)."""
 SHORTEST_QUANTILE = 0.05
 """The call of an op that is longer than only this share of them shows its fixed cost."""
+LEFT = (0.6, 0.3, 0.05)
+"""What stays of the time for making calls: foreach over several groups, foreach, fused."""
 SNIPPET = """\
 optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)     # one pass for all parameters
 # where fused is not available for the optimizer or the device:
@@ -108,6 +112,19 @@ class OptimizerLaunchesPerParameter(Rule):
                 ),
             )
         ]
+
+    def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
+        """Optimizer steps lose a part of the time that making the calls takes."""
+        scope = scope_of(tables)
+        steps = _optimizer_steps(tables, scope)
+        graph = graph_of(tables)
+        part = 1.0
+        if not scope.on_device:
+            part = min(1.0, finding.cost_ns / max(steps.total_ns, 1))
+        worst, expected, best = (1 - part * (1 - left) for left in LEFT)
+        share = f"{LEFT[2] * 100:.0f} to {LEFT[0] * 100:.0f} %"
+        assumption = f"{share} of the time for making the optimizer's calls stay with one call for many parameters"
+        return (removing(graph, graph.main, steps.start, steps.end, (worst, expected, best), assumption),)
 
     def fix(self, finding: Finding) -> Fix:
         """A fused or foreach optimizer."""
