@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from slipstream.capture.job import Choice, JobSpec
-from slipstream.cli.tuning import chosen, seconds
+from slipstream.cli.tuning import seconds
 from slipstream.model import BadInput, Gain
 from slipstream.reports import render
 from slipstream.tuning import Protocol, look_around
+from slipstream.tuning.registry import choices_of
 from slipstream.tuning.search import Effort, Wishes, tune
 from slipstream.tuning.tuned import read_tuned, with_treatments, write_tuned
 
@@ -36,7 +37,7 @@ def job(tmp_path: Path) -> JobSpec:
 
 
 def test_every_treatment_has_its_fate_and_one_process_is_no_proof(job: JobSpec, tmp_path: Path) -> None:
-    only = chosen("fused_optimizer,garbage-collection,cudnn_benchmark,matmul_precision")
+    only = choices_of("fused_optimizer,garbage-collection,cudnn_benchmark,matmul_precision")
     result, choices = tune(
         job,
         tmp_path / "tuning",
@@ -70,7 +71,7 @@ def test_what_changes_the_results_needs_consent(job: JobSpec, tmp_path: Path) ->
         job,
         tmp_path / "tuning",
         look_around(),
-        Wishes(only=chosen("autocast,matmul_precision")),
+        Wishes(only=choices_of("autocast,matmul_precision")),
         Effort(screening=QUICK, confirmation=QUICK),
     )
     assert {one.stage for one in result.tried} <= {"needs_consent", "not_applicable"}

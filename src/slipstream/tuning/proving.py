@@ -189,11 +189,11 @@ def _proven(
         notes.append("the ratio rises or falls from one pair of processes to the next")
     processes = _processes(measurement, name)
     missing = _not_applied(processes)
-    if name in measurement.left_out or BASE in measurement.left_out:
+    if missing is not None:
+        verdict, reason = "cannot_tell", f"it did not take effect: {missing}"
+    elif name in measurement.left_out or BASE in measurement.left_out:
         culprit = name if name in measurement.left_out else BASE
         verdict, reason = "cannot_tell", f"{culprit} was not measured: {measurement.left_out[culprit]}"
-    elif missing is not None:
-        verdict, reason = "cannot_tell", f"it did not take effect: {missing}"
     return Proven(
         arm=name,
         verdict=verdict,

@@ -24,8 +24,8 @@ def measure(
 ) -> Measurement:
     """Measure all arms of a plan against its base.
 
-    A process that fails, hangs or has too few steps is a result. Its arm is not gone on with; without the base nothing
-    is.
+    A process that fails, hangs, has too few steps or shows no effect of a treatment is a result. Its arm is not gone on
+    with; without the base nothing is.
 
     Args:
         plan: job, arms and protocol.
@@ -74,6 +74,10 @@ def measure(
                 left_out[process.arm] = f"{process.reason}: {had}"
             elif process.outcome not in ("measured", "too_few_steps"):
                 left_out[process.arm] = process.reason or process.outcome
+            else:
+                missing = next((one for one in process.proofs if not one.proof.applied), None)
+                if missing is not None:  # without it there is no verdict, however long it is measured
+                    left_out[process.arm] = f"it did not take effect: {missing.choice}: {missing.proof.evidence}"
         if BASE in left_out:
             break
     return Measurement(
