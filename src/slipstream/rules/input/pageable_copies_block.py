@@ -7,7 +7,7 @@ import polars as pl
 
 from slipstream.analysis.graph import graph_of
 from slipstream.analysis.painting import outside, paint
-from slipstream.forecast import Edit, cut_waits
+from slipstream.forecast import Edit, cut_waits, on_threads, scaled
 from slipstream.model import Dismissal, Evidence, Finding, Fix, NotEnoughData
 from slipstream.rules.blocking import blocking_costs, harmless
 from slipstream.rules.places import PLACE, PlaceCost, at_place, by_place
@@ -19,6 +19,8 @@ from slipstream.store import Tables
 SMALL_BYTES = 64 * 1024
 """Below this a copy is dominated by its fixed cost of about 10 us; pinning cannot help, creating the value on the
 device (or sending several together) can."""
+LEFT = (1.0, 0.5, 0.3)
+"""What stays of a copy's own time from pinned memory: the driver no longer copies through a buffer of its own."""
 SNIPPET = """\
 loader = DataLoader(dataset, ..., pin_memory=True)
 for inputs, targets in loader:
@@ -84,13 +86,21 @@ class PageableCopiesBlock(Rule):
         return [self._finding(place, scope) for place in by_place(rows, "cost_ns", scope.length_ns)]
 
     def edits(self, tables: Tables, finding: Finding) -> tuple[Edit, ...]:
-        """The host does not wait for these copies."""
-        calls = at_place(blocking_costs(tables, device_scope(tables)), finding.location)
-        uploads = tables["copies"].filter((pl.col("kind") == "HtoD") & pl.col("pageable"))
+        """The host does not wait for these copies, which take as long as from pinned memory."""
+        scope = device_scope(tables)
+        calls = at_place(blocking_costs(tables, scope), finding.location)
+        inside = pl.col("ts_ns").is_between(scope.start_ns, scope.end_ns)
+        uploads = tables["copies"].filter((pl.col("kind") == "HtoD") & pl.col("pageable") & inside)
         mine = calls.filter(pl.col("copy_event").is_in(uploads["event"].implode()))
         if not mine.height:
             return ()
-        return (cut_waits(graph_of(tables), mine["event"].to_numpy(), "the host never waits for these copies"),)
+        graph = graph_of(tables)
+        copies = np.flatnonzero(np.isin(graph.nodes.event, mine["copy_event"].to_numpy()) & ~on_threads(graph))
+        share = f"{LEFT[2] * 100:.0f} to {LEFT[0] * 100:.0f} %"
+        return (
+            cut_waits(graph, mine["event"].to_numpy(), "the host never waits for these copies"),
+            scaled(copies, LEFT, f"from pinned memory they take {share} of the time"),
+        )
 
     def fix(self, finding: Finding) -> Fix:
         """Pinned memory and asynchronous copies; small tensors made on the device."""
