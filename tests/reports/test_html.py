@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import slipstream
+from slipstream.model import BadInput
 from slipstream.reports import render
 from slipstream.reports.html.timeline import MOST_BARS, joined, timeline
 from slipstream.store import Report, Trace
@@ -60,6 +61,15 @@ def test_names_from_a_recording_are_text_not_markup(recorded: Report) -> None:
     page = render(msgspec.structs.replace(recorded, diagnosis=diagnosis), "html")
     assert "<img" not in page.replace("plotly", "")[: page.index("application/json")]
     assert "&lt;img src=x" in page
+
+
+def test_what_changed_is_a_section_of_the_page(recorded: Report) -> None:
+    change = slipstream.diff(recorded.tables.trace, recorded.tables.trace)
+    page = render(recorded, "html", change=change)
+    assert '<section id="change">' in page
+    assert "Where the difference comes from" in page
+    with pytest.raises(BadInput, match="only html"):
+        render(recorded, "text", change=change)
 
 
 def test_several_ranks_begin_with_an_overview(recorded: Report) -> None:

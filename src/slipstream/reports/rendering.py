@@ -20,6 +20,7 @@ def render(
     document: Report | Sequence[Report] | Difference | Tuning | Rows | Page,
     format: str = "text",
     style: Style | None = None,
+    change: Difference | None = None,
 ) -> str:
     """Turn a document into text.
 
@@ -27,6 +28,7 @@ def render(
         document: a report, one report per rank, a comparison, a tuning, a table or a page.
         format: text, json, markdown or another of ``formats()``.
         style: layout for people; None: 100 columns without colours.
+        change: with reports as html: what changed since an earlier recording, as a section of the page.
     Returns:
         Text that ends with a line break.
     Raises:
@@ -47,4 +49,10 @@ def render(
     reports = (document,) if isinstance(document, Report) else tuple(document)
     if not reports:
         raise BadInput("there is no report to show")
-    return renderer.diagnosis(reports, look)
+    if change is None:
+        return renderer.diagnosis(reports, look)
+    if format != "html":
+        raise BadInput("only html shows a diagnosis and a comparison together: render each by itself")
+    from slipstream.reports.formats import html  # its libraries take a while to import
+
+    return html.diagnosis(reports, look, change)

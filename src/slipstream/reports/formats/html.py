@@ -44,7 +44,7 @@ from slipstream.store import Report
 _TITLES = {
     "steps": "Steps over time",
     "timeline": "One step",
-    "modules": "Modules",
+    "modules": "Module map",
     "memory": "Memory in use",
     "roofline": "Roofline: ops against what the device can do",
 }
@@ -57,8 +57,14 @@ _DESCRIBED = {
 }
 
 
-def diagnosis(reports: Sequence[Report], style: Style) -> str:
-    """The page of one recording; of several ranks an overview and the one with the costliest finding."""
+def diagnosis(reports: Sequence[Report], style: Style, change: Difference | None = None) -> str:
+    """The page of one recording; of several ranks an overview and the one with the costliest finding.
+
+    Args:
+        reports: one per rank.
+        style: not looked at.
+        change: what changed since an earlier recording; a section of its own.
+    """
     shown = costliest(reports)
     step = timeline(shown)
     charts = figures(shown, step)
@@ -79,6 +85,7 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
         "charts": [{"id": name, "title": _TITLES[name], "about": _DESCRIBED[name]} for name in charts],
         "timeline_note": f"{step.title}. {step.note}" if step is not None else "",
         "grids": grids(shown),
+        "change": None if change is None else _change(change),
         "dismissed": grouped(shown.diagnosis.dismissed),
         "not_checked": grouped(shown.diagnosis.not_checked),
         "grade": shown.diagnosis.integrity.grade,
@@ -91,14 +98,22 @@ def diagnosis(reports: Sequence[Report], style: Style) -> str:
 
 def difference(document: Difference, style: Style) -> str:
     """The page of a comparison."""
+    context: dict[str, Any] = {
+        "facts": [" · ".join(changes.side(*one)) for one in (("A", document.a), ("B", document.b))]
+    }
+    context |= _change(document)
+    return _rendered("B against A", "plain.html", context)
+
+
+def _change(document: Difference) -> dict[str, Any]:
+    """Verdict, tables and lists of a comparison."""
     tables = {
         "Where the difference comes from, per step": changes.parts(document) if document.parts else None,
         "Ops that changed most, per step": changes.ops(document) if document.parts else None,
         "Greatest single changes": changes.lines(document) if document.parts else None,
     }
-    context = {
+    return {
         "verdict": " ".join(filter(None, (changes.headline(document), changes.largest(document)))),
-        "facts": [" · ".join(changes.side(*one)) for one in (("A", document.a), ("B", document.b))],
         "tables": {title: table for title, table in tables.items() if table is not None and table.rows},
         "lists": {
             "Other kernels for the same op": changes.kernels(document) if document.parts else [],
@@ -106,7 +121,6 @@ def difference(document: Difference, style: Style) -> str:
             "What limits this comparison": document.notes,
         },
     }
-    return _rendered("B against A", "plain.html", context)
 
 
 def tuning(document: Tuning, style: Style) -> str:
