@@ -142,3 +142,14 @@ def facts_line(page: Page) -> str:
         if value not in (None, False) and str(value) not in page.title
     }
     return " · ".join(name if value is True else f"{name}: {value}" for name, value in told.items())
+
+
+def nothing_found(report: Report) -> str:
+    """What stands in place of findings where there are none: silence of rules that could not look is no praise."""
+    blind = len({one.code for one in report.diagnosis.not_checked})
+    if not blind:
+        return "None: no rule found anything worth changing."
+    looked = len({one.code for one in report.diagnosis.dismissed})
+    if not looked and report.diagnosis.integrity.grade in ("D", "E"):
+        return f"None could be looked for: the recording lacks what {blind} rules need (see the data quality)."
+    return f"None: no rule that could look found anything worth changing; {blind} could not look."

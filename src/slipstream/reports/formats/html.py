@@ -22,6 +22,7 @@ from slipstream.reports.account import (
     head,
     issue_lines,
     next_steps,
+    nothing_found,
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.html.charts import figures
@@ -85,6 +86,7 @@ def diagnosis(reports: Sequence[Report], style: Style, change: Difference | None
         "charts": [{"id": name, "title": _TITLES[name], "about": _DESCRIBED[name]} for name in charts],
         "timeline_note": f"{step.title}. {step.note}" if step is not None else "",
         "grids": grids(shown),
+        "nothing_found": nothing_found(shown),
         "change": None if change is None else _change(change),
         "dismissed": grouped(shown.diagnosis.dismissed),
         "not_checked": grouped(shown.diagnosis.not_checked),
@@ -114,6 +116,7 @@ def _change(document: Difference) -> dict[str, Any]:
     }
     return {
         "verdict": " ".join(filter(None, (changes.headline(document), changes.largest(document)))),
+        "sides": [" · ".join(changes.side(*one)) for one in (("A", document.a), ("B", document.b))],
         "tables": {title: table for title, table in tables.items() if table is not None and table.rows},
         "lists": {
             "Other kernels for the same op": changes.kernels(document) if document.parts else [],

@@ -17,6 +17,7 @@ from slipstream.reports.account import (
     hottest,
     issue_lines,
     next_steps,
+    nothing_found,
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name
@@ -72,7 +73,7 @@ def _breakdown(report: Report) -> list[str]:
 def _findings(report: Report) -> list[str]:
     findings = report.diagnosis.findings
     if not findings:
-        return ["## Findings", "None: no rule found anything worth changing."]
+        return ["## Findings", nothing_found(report)]
     blocks = [f"## Findings, {gain_note(findings)}"]
     for number, finding in enumerate(findings[:FINDINGS], 1):
         lines = [f"- {name}: {_plain(text)}" for name, text in finding_lines(finding, report)]

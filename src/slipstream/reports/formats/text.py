@@ -24,6 +24,7 @@ from slipstream.reports.account import (
     hottest,
     issue_lines,
     next_steps,
+    nothing_found,
 )
 from slipstream.reports.documents import Page, Rows, Style
 from slipstream.reports.names import short_name, shortened
@@ -115,7 +116,7 @@ def _findings(console: Console, report: Report) -> None:
     findings = report.diagnosis.findings
     if not findings:
         _heading(console, "Findings")
-        console.print("  None: no rule found anything worth changing.")
+        console.print(f"  {nothing_found(report)}")
         return
     _heading(console, f"Findings, {gain_note(findings)}")
     for number, finding in enumerate(findings[:FINDINGS], 1):

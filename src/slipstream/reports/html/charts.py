@@ -113,7 +113,7 @@ def bars(timeline: Timeline) -> Figure:
         "bargap": 0.25,
         "dragmode": "pan",
         "xaxis": {
-            "title": {"text": "ms from the beginning of the step", "standoff": 16},
+            "title": {"text": "ms from its beginning", "standoff": 16},
             "range": [0, timeline.length_ns / 1e6],
         },
         "yaxis": {"categoryorder": "array", "categoryarray": names[::-1], "fixedrange": True, "automargin": True},
