@@ -23,6 +23,8 @@ from slipstream.model import NotEnoughData, SlipstreamError
 from slipstream.store import Tables, Trace
 
 MOST_PAIRS = 30
+ALIKE = 0.95
+"""Share of tasks of both steps that must pair; other steps do other work."""
 
 
 def recordings(paths: list[str]) -> Iterator[Path]:
@@ -60,6 +62,9 @@ def across(replay: Replay, tables: Tables) -> list[tuple[float, float, float]]:
         mine = np.flatnonzero(replay.step == one)
         partner = np.array([place.get((other, *known[task][1:]), -1) for task in mine])
         has = partner >= 0
+        count = int(np.count_nonzero(replay.step == other))
+        if has.sum() < ALIKE * max(len(mine), count):
+            continue
         dur, delay = replay.dur_ns.copy(), replay.delay_ns.copy()
         dur[mine[has]] = replay.dur_ns[partner[has]]
         delay[mine[has]] = replay.delay_ns[partner[has]]
@@ -89,7 +94,10 @@ def row(name: str, trace: Trace) -> str:
     cells = [name, str(steps), f"{replay.error * 100:.2f} %"]
     if steps < 2 or refused:
         return "| " + " | ".join([*cells, "–", "–", refused or "one step"]) + " |"
-    errors, plain, paired = map(np.array, zip(*across(replay, tables), strict=True))
+    compared = across(replay, tables)
+    if not compared:
+        return "| " + " | ".join([*cells, "–", "–", "no two steps are alike"]) + " |"
+    errors, plain, paired = map(np.array, zip(*compared, strict=True))
     cells += [
         f"{np.median(errors) * 100:.1f} % ({np.quantile(errors, 0.9) * 100:.1f} %)",
         f"{np.median(plain) * 100:.1f} % ({np.quantile(plain, 0.9) * 100:.1f} %)",

@@ -26,11 +26,18 @@ EVENTS = 200_000
 LOADS = 7
 
 
-def made(path: Path) -> None:
-    """Five training steps of ops with launches and kernels, nested in Python calls."""
+def made(path: Path, count: int = EVENTS, steps: int = 5) -> None:
+    """Training steps of ops with launches and kernels, nested in Python calls.
+
+    Args:
+        path: of the recording.
+        count: events in it, about.
+        steps: training steps.
+    """
     events: list[dict[str, Any]] = []
-    step_us, each = 400_000, EVENTS // 5 // 4
-    for step in range(5):
+    each = count // steps // 4
+    step_us = 40 * each
+    for step in range(steps):
         start = step * step_us
         events.append(
             {
