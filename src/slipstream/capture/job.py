@@ -25,6 +25,15 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name}({given})" if given else self.name
 
 
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a long training is watched: windows again and again."""
+
+    max_overhead: float = 0.01
+    """Share of the job's time that all windows may cost on average, 0..1."""
+    keep: int = 5
+    """Windows that are kept besides the latest."""
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A job to run under the capture."""
 
@@ -42,6 +51,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Steps to record."""
     places: bool = True
     """Whether one further step is traced line by line, for the places of findings."""
+    watch: Watch | None = None
+    """None: one window."""
     treatments: tuple[Choice, ...] = ()
     """What is applied to the job; the part that does so has to be among ``parts``."""
     parts: tuple[str, ...] = ()
@@ -62,6 +73,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int | None = None
     steps: int = STEPS
     places: bool = True
+    watch: Watch | None = None
     treatments: tuple[Choice, ...] = ()
 
 

@@ -136,6 +136,7 @@ def _write_job(job: JobSpec, folder: RunFolder) -> Path:
         warmup=job.warmup,
         steps=job.steps,
         places=job.places,
+        watch=job.watch,
         treatments=job.treatments,
     )
     part = path.with_name(f"job.json.{os.getpid()}")

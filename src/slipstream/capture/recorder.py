@@ -17,6 +17,7 @@ from typing import Any, Concatenate, ParamSpec
 import torch
 
 from slipstream.capture import endings
+from slipstream.capture.archive import Archive
 from slipstream.capture.batches import Batch, describe
 from slipstream.capture.clock import monotonic_ns
 from slipstream.capture.job import Job
@@ -28,6 +29,7 @@ from slipstream.capture.segments import Segment, joined
 from slipstream.capture.sessions import Sessions
 from slipstream.capture.turns import Turns
 from slipstream.capture.user_code import Place, UserCode
+from slipstream.capture.watching import Watcher
 from slipstream.capture.window import Window
 
 COUNTED_BATCHES = 512
@@ -38,7 +40,42 @@ WRITE_EVERY_NS = 60_000_000_000
 
 _PHASES = {"recording": RECORDED, "between": PLAIN, "places": PLACES, "over": PLAIN}
 
+REQUEST = "record-now"
+"""File in the run folder: whenever it is touched, a watched job records another window."""
+_LOOK_NS = 1_000_000_000
+
 Given = ParamSpec("Given")
+
+
+class Requests:
+    """Looks, at most once a second, whether a file has been touched.
+
+    Args:
+        file: need not exist.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seen = self._touched()
+        self._next_ns = 0
+
+    def new(self) -> bool:
+        """Whether it was touched since the last look."""
+        now = monotonic_ns()
+        if now < self._next_ns:
+            return False
+        self._next_ns = now + _LOOK_NS
+        touched = self._touched()
+        if touched == self._seen:
+            return False
+        self._seen = touched
+        return touched is not None
+
+    def _touched(self) -> int | None:
+        try:
+            return self._file.stat().st_mtime_ns
+        except OSError:
+            return None
 
 
 def guarded(
@@ -75,7 +112,10 @@ class Recorder:
         self.measured = Measurements()
         self.window = Window(job.steps, job.warmup, job.places, monotonic_ns)
         self.folder = RankFolder(Path(job.folder))
-        self.sessions = Sessions(self.window, self.folder, self.measured, self.user_code)
+        archive = Archive(job.watch.keep) if job.watch is not None else None
+        self.sessions = Sessions(self.window, self.folder, self.measured, self.user_code, archive)
+        self._watcher = Watcher(job.watch.max_overhead) if job.watch is not None else None
+        self._requests = Requests(Path(job.folder) / REQUEST)
         self._pid = os.getpid()
         self._turns: Turns[Segment] = Turns()
         self._segment: Segment | None = None
@@ -310,6 +350,10 @@ class Recorder:
         resident, on_device = self._memory.read(whole.end_ns)
         phase = _PHASES.get(self.window.phase, WARMUP)
         self.measured.step(self.done, whole, phase, resident, on_device)
+        if phase == RECORDED:
+            self.sessions.recorded_ns.append(whole.end_ns - whole.start_ns)
+        if self._watcher is not None:
+            self._watcher.step(whole.end_ns - whole.start_ns, disturbed=phase in (RECORDED, PLACES))
         self._durations.append(whole.end_ns - whole.start_ns)
         self.done += 1
 
@@ -321,6 +365,8 @@ class Recorder:
             self._claim()
             if self.off:
                 return  # another process records for this rank
+        self._look_again()
+        before = self.window.phase
         action = self.window.boundary(self.done, list(self._durations))
         self.folder.status.steps = self.done
         self.sessions.act(action, self.done, frame)
@@ -331,7 +377,20 @@ class Recorder:
             # What the recording itself took belongs to no step.
             self._segment.start_ns = monotonic_ns()
             self.folder.status.overhead_ns += self._segment.start_ns - began_ns
+            if self._watcher is not None:
+                self._watcher.cost(self._segment.start_ns - began_ns)
+        if self._watcher is not None and self.window.phase == "over" != before:
+            self._watcher.closed()
         self._acting = False
+
+    def _look_again(self) -> None:
+        """In a long training: whether another window is due."""
+        if self._watcher is None or self.window.phase != "over" or self.window.ended:
+            return
+        reason = self._watcher.due(self._requests.new())
+        if reason is not None:
+            self.sessions.reason = reason
+            self.window.reopen()
 
     def _claim(self) -> None:
         self._claimed = True

@@ -1,7 +1,9 @@
 """Carries out what the window decides: starts, marks, stops and writes the two recordings."""
 
+import statistics
 from types import FrameType
 
+from slipstream.capture.archive import Archive
 from slipstream.capture.clock import epoch_offset_ns, monotonic_ns
 from slipstream.capture.devices import device_in_use
 from slipstream.capture.kineto import Recording, foreign_is_running, inside_backward
@@ -10,6 +12,7 @@ from slipstream.capture.measurements import Measurements
 from slipstream.capture.rank_folder import RankFolder
 from slipstream.capture.switches import read_switches
 from slipstream.capture.user_code import UserCode
+from slipstream.capture.watching import Reason
 from slipstream.capture.window import Action, Window
 
 OWN_PROFILER = "the job runs a profiler of its own, which has precedence: analyse the trace that it exports"
@@ -23,9 +26,22 @@ class Sessions:
         folder: takes what is recorded.
         measured: is written along.
         user_code: whose lines are traced.
+        archive: keeps earlier windows; None: a later one takes the place of an earlier one.
     """
 
-    def __init__(self, window: Window, folder: RankFolder, measured: Measurements, user_code: UserCode) -> None:
+    def __init__(
+        self,
+        window: Window,
+        folder: RankFolder,
+        measured: Measurements,
+        user_code: UserCode,
+        archive: Archive | None = None,
+    ) -> None:
+        self.reason: Reason = "first"
+        """Why the window that is open, or opens next, was wanted."""
+        self.recorded_ns: list[int] = []
+        """Times of the steps recorded in it."""
+        self._archive = archive
         self.window = window
         self.epoch_offset_ns = epoch_offset_ns()
         self.autocast_seen: str | None = None
@@ -148,6 +164,9 @@ class Sessions:
                 "Python calls were not recorded: another profiling function is installed (sys.setprofile)"
             )
         self._read_state()
+        if self._archive is not None:
+            self._archive.put_away(self._folder.path)
+        self.recorded_ns = []
         self._folder.status.first_recorded = number
         self._folder.tell("recording")
         self.epoch_offset_ns = epoch_offset_ns()
@@ -168,6 +187,9 @@ class Sessions:
         recording.stop()
         recording.export(self._folder.path / "trace.json.gz", unfinished)
         self._folder.status.recorded = self.window.recorded
+        if self._archive is not None and self._folder.status.first_recorded is not None:
+            middle = round(statistics.median(self.recorded_ns)) if self.recorded_ns else None
+            self._archive.note(self._folder.path, self._folder.status.first_recorded, self.reason, middle)
         self._folder.tell("over", "cut_short" if code == "cut_short" else "complete", told)
         self.write()
 

@@ -55,6 +55,8 @@ class Window:
         self._second_look: int | None = None
         self.again = False
         """Whether a window has been completed before."""
+        self.ended = False
+        """Whether nothing will be recorded any more, whatever happens."""
 
     def boundary(self, done: int, durations_ns: Sequence[int]) -> Action:
         """A step has ended.
@@ -121,9 +123,18 @@ class Window:
         self._not_before = done + MINIMUM_WARMUP
         self.phase = "warmup"
 
+    def reopen(self) -> None:
+        """Another window is wanted, after one that is over; lines are not traced again."""
+        if self.phase == "over" and not self.ended:
+            self.phase = "warmup"
+            self.attempts = 0
+            self._places = False
+            self._second_look = None
+
     def give_up(self) -> None:
         """Nothing will be recorded any more."""
         self.phase = "over"
+        self.ended = True
         self._second_look = None
 
     def _prepare(self, durations_ns: Sequence[int]) -> Action:

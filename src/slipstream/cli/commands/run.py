@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from slipstream.capture.job import STEPS, JobSpec
+from slipstream.capture.job import STEPS, JobSpec, Watch
 from slipstream.cli.output import Format
 from slipstream.model import BadInput
 
@@ -59,6 +60,13 @@ def run(
     no_places: Annotated[
         bool, typer.Option("--no-places", help="Leave out the one step that is traced line by line.")
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Record again and again, on slow-downs, and when FOLDER/record-now is touched."),
+    ] = False,
+    max_overhead: Annotated[
+        str, typer.Option("--max-overhead", help="With --watch: what all windows may cost on average.", metavar="SHARE")
+    ] = "1%",
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the folder is written all the same.")
     ] = False,
@@ -72,6 +80,7 @@ def run(
     Examples:
       slipstream run train.py --epochs 1
       slipstream run --steps 12 -o runs/first -m my_package.train --lr 3e-4
+      slipstream run --watch --max-overhead 0.5% train.py
     """
     from slipstream.cli.running import run_job
 
@@ -80,7 +89,24 @@ def run(
         from slipstream.tuning.tuned import read_tuned, with_treatments
 
         job = with_treatments(job, read_tuned(tuned))
+    if watch:
+        job = msgspec.structs.replace(job, watch=Watch(max_overhead=share_of(max_overhead)))
     run_job(job, format, quiet)
+
+
+def share_of(text: str) -> float:
+    """A share like ``1%`` or ``0.01``.
+
+    Raises:
+        BadInput: it is none, or nothing could ever be recorded.
+    """
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise BadInput(f"--max-overhead {text} is no share of the time: 1% or 0.01")
+    return value
 
 
 def job_of(
