@@ -141,6 +141,23 @@ print(recorded.outcome)
     assert "3 steps recorded" in said
 
 
+def test_a_scheduler_that_comes_within_the_block(tmp_path: Path) -> None:
+    said = told(
+        """
+import warnings
+warnings.simplefilter("error")
+with slipstream.profile("out", steps=3) as recorded:
+    train(5)
+    torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
+    train(30)
+train(5)
+print(recorded.outcome)
+""",
+        tmp_path,
+    )
+    assert "3 steps recorded" in said
+
+
 def test_a_block_that_ends_early_says_so(tmp_path: Path) -> None:
     said = told(
         """

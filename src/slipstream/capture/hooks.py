@@ -8,6 +8,7 @@ import functools
 import gc
 import os
 import sys
+import types
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -98,16 +99,15 @@ def _replace(owner: Any, name: str, function: Any) -> Undo:
 
 def _watch_optimizers_that_step(listener: Listener) -> Undo:
     """Wrap ``step`` of each optimizer, on the instance, once it has been seen to step."""
-    wrapped: list[tuple[Any, Any]] = []
+    wrapped: list[tuple[Any, Any, Any]] = []
 
     def seen(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if any(one is optimizer for one, _ in wrapped):
+        if any(one is optimizer for one, _, _ in wrapped):
             return
-        original = optimizer.step
-        wrapped.append((optimizer, vars(optimizer).get("step")))
+        original, own = optimizer.step, vars(optimizer).get("step")
 
         @functools.wraps(original)
-        def step(*args: Any, **kwargs: Any) -> Any:
+        def step(self: Any, *args: Any, **kwargs: Any) -> Any:
             if _compiling() or listener.off:
                 return original(*args, **kwargs)
             began = monotonic_ns()
@@ -118,17 +118,20 @@ def _watch_optimizers_that_step(listener: Listener) -> Undo:
                 raise
             ended = monotonic_ns()
             listener.optimizer_calls += 1
-            skipped = None if getattr(optimizer, "found_inf", None) is not None else False
-            listener.optimizer_stepped(optimizer, began, ended, sys._getframe(1), skipped)
+            skipped = None if getattr(self, "found_inf", None) is not None else False
+            listener.optimizer_stepped(self, began, ended, sys._getframe(1), skipped)
             return result
 
-        optimizer.step = step
+        optimizer.step = types.MethodType(step, optimizer)  # schedulers that come later take it for a method
+        wrapped.append((optimizer, optimizer.step, own))
 
     handle = register_optimizer_step_post_hook(seen)
 
     def undo() -> None:
         handle.remove()
-        for optimizer, own in wrapped:
+        for optimizer, ours, own in wrapped:
+            if vars(optimizer).get("step") is not ours:
+                continue  # somebody has wrapped it again; ours lets everything through from now on
             if own is None:
                 del optimizer.step
             else:
