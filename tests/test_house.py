@@ -46,7 +46,15 @@ def test_every_named_treatment_exists(rule) -> None:
 
 
 def test_what_the_package_offers() -> None:
-    assert set(slipstream.__all__) == {"__version__", "diagnose", "diff", "load"}
+    assert set(slipstream.__all__) == {
+        "__version__",
+        "diagnose",
+        "diff",
+        "load",
+        "profile",
+        "render",
+        "trace_handler",
+    }
     assert all(hasattr(slipstream, name) for name in slipstream.__all__)
 
 
@@ -61,7 +69,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_all_but_the_part_that_runs_inside_a_job_works_where_there_is_no_torch() -> None:
     """Reading, reporting and launching need none; what capture offers to the others is its launcher's side."""
-    rooms = ("slipstream.capture.", "slipstream.demo", "slipstream.__main__")
+    rooms = ("slipstream.capture.", "slipstream.demo", "slipstream.integrations.", "slipstream.__main__")
     names = [name for name in map(module_of, SOURCES) if not name.startswith(rooms)]
     assert len(names) > 90
     code = f"""
@@ -88,10 +96,11 @@ def test_modules_are_named_for_what_they_hold() -> None:
 def test_what_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     words = project["dependencies"] + [one for extra in project["optional-dependencies"].values() for one in extra]
-    declared = {word.partition(">")[0].replace("-", "_") for word in words}
+    declared = {word.partition(">")[0].replace("-", "_").lower() for word in words}
     known = {*sys.stdlib_module_names, "slipstream", "torch", *declared}
     for path in SOURCES:
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
         names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-        assert {name.partition(".")[0] for name in names} <= known, module_of(path)
+        packages = {name.partition(".")[0] for name in names}
+        assert {name for name in packages if name.lower() not in known} <= known, module_of(path)

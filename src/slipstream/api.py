@@ -51,7 +51,7 @@ class Profile:
     """A recording of this process, made by ``profile``; a context manager."""
 
     def __init__(self, folder: Path, steps: int, warmup: int | None, places: bool) -> None:
-        from slipstream.capture import InProcess
+        from slipstream.capture.in_process import InProcess  # only where there is torch
 
         self._recording = InProcess(folder, steps, warmup, places)
         self._report: Report | None = None

@@ -9,13 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from slipstream.capture.in_process import InProcess
     from slipstream.capture.job import JobSpec
     from slipstream.capture.launcher import Outcome, check_target, launch, new_folder
     from slipstream.capture.signals import end_like
 
 _LAZY = {
-    "InProcess": "slipstream.capture.in_process",
     "JobSpec": "slipstream.capture.job",
     "Outcome": "slipstream.capture.launcher",
     "check_target": "slipstream.capture.launcher",
@@ -24,7 +22,7 @@ _LAZY = {
     "new_folder": "slipstream.capture.launcher",
 }
 
-__all__ = ["InProcess", "JobSpec", "Outcome", "check_target", "end_like", "launch", "new_folder"]
+__all__ = ["JobSpec", "Outcome", "check_target", "end_like", "launch", "new_folder"]
 
 
 def __getattr__(name: str) -> Any:

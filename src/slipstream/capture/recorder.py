@@ -25,6 +25,7 @@ from slipstream.capture.kineto import inside_backward
 from slipstream.capture.measurements import BACKWARD, OPTIMIZER, PLACES, PLAIN, RECORDED, WARMUP, Measurements
 from slipstream.capture.memory import MemoryReader
 from slipstream.capture.rank_folder import RankFolder
+from slipstream.capture.requests import REQUEST, Requests
 from slipstream.capture.segments import Segment, joined
 from slipstream.capture.sessions import Sessions
 from slipstream.capture.turns import Turns
@@ -40,42 +41,7 @@ WRITE_EVERY_NS = 60_000_000_000
 
 _PHASES = {"recording": RECORDED, "between": PLAIN, "places": PLACES, "over": PLAIN}
 
-REQUEST = "record-now"
-"""File in the run folder: whenever it is touched, a watched job records another window."""
-_LOOK_NS = 1_000_000_000
-
 Given = ParamSpec("Given")
-
-
-class Requests:
-    """Looks, at most once a second, whether a file has been touched.
-
-    Args:
-        file: need not exist.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._seen = self._touched()
-        self._next_ns = 0
-
-    def new(self) -> bool:
-        """Whether it was touched since the last look."""
-        now = monotonic_ns()
-        if now < self._next_ns:
-            return False
-        self._next_ns = now + _LOOK_NS
-        touched = self._touched()
-        if touched == self._seen:
-            return False
-        self._seen = touched
-        return touched is not None
-
-    def _touched(self) -> int | None:
-        try:
-            return self._file.stat().st_mtime_ns
-        except OSError:
-            return None
 
 
 def guarded(
