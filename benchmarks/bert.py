@@ -17,7 +17,8 @@ from pathlib import Path
 from slipstream.capture.job import Choice, JobSpec
 from slipstream.model import Tuning
 from slipstream.reports import render
-from slipstream.tuning import Protocol, look_around
+from slipstream.tuning import Protocol, all_treatments, look_around
+from slipstream.tuning.registry import choices_of
 from slipstream.tuning.search import Effort, Wishes, tune
 
 JOB = str(Path(__file__).parents[1] / "src" / "slipstream" / "demo" / "train_bert.py")
@@ -32,15 +33,18 @@ DYNAMIC = Choice(name="trim_padding")
 BASELINES = {"padded to 128 tokens": (), "padded to the longest of the batch": (DYNAMIC,)}
 
 
-def tuned(name: str, folder: Path) -> Tuning:
-    """A tuning of one baseline; its treatments are part of every arm."""
+def tuned(name: str, folder: Path, only: str | None) -> Tuning:
+    """A tuning of one baseline; its treatments are part of every arm.
+
+    Args:
+        name: of the baseline.
+        folder: for what is measured.
+        only: treatments to try, as ``slipstream tune --only`` takes them; None: all.
+    """
     job = JobSpec(target=JOB, argv=("--steps", STEPS), treatments=BASELINES[name])
     environment = look_around()
-    wishes = Wishes()
-    if BASELINES[name]:
-        from slipstream.tuning import all_treatments
-
-        wishes = Wishes(only=tuple(Choice(name=one) for one in all_treatments() if one != DYNAMIC.name))
+    choices = choices_of(only or ",".join(all_treatments()))
+    wishes = Wishes(only=tuple(choice for choice in choices if choice not in BASELINES[name]))
 
     def tell(now: str) -> None:
         print(f"\r\x1b[2K{name}: {now}"[:110], end="", file=sys.stderr)
@@ -62,14 +66,15 @@ def main() -> None:
     """Tune both and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="where measurements are kept")
-    parser.add_argument("--only", choices=[*BASELINES], help="one of the two")
+    parser.add_argument("--baseline", choices=["0", "1"], help="one of the two")
+    parser.add_argument("--only", help="treatments to try, instead of all")
     asked = parser.parse_args()
     least = float("inf")
     with tempfile.TemporaryDirectory() as temporary:
         for number, name in enumerate(BASELINES):
-            if asked.only not in (None, name):
+            if asked.baseline not in (None, str(number)):
                 continue
-            result = tuned(name, (asked.folder or Path(temporary)) / str(number))
+            result = tuned(name, (asked.folder or Path(temporary)) / str(number), asked.only)
             print(f"Baseline: {name}\n")
             print(render(result, "markdown"))
             found = speed_up(result)
