@@ -5,7 +5,9 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -38,6 +40,29 @@ def test_an_example_can_be_parsed(line: str) -> None:
     group = typer.main.get_command(application())
     command = group.commands[name]  # type: ignore[attr-defined]
     command.make_context(name, arguments)  # raises for what the command does not have
+
+
+def executed() -> list[str]:
+    """All but what tunes for minutes, serves a page until it is stopped, or names a finding of somebody's recording."""
+
+    def left_out(words: list[str]) -> bool:
+        name = words[1]
+        serves = name == "view" and "-o" not in words
+        return name == "demo" or (name == "tune" and "--list" not in words) or serves or "--finding" in words
+
+    return [line for line in documented() if not left_out(shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("line", executed())
+def test_an_example_runs(line: str, places: Path, slipstream: Callable[..., Any], process: Callable[..., Any]) -> None:
+    _, *arguments = shlex.split(line, comments=True)
+    if arguments[0] == "run":
+        pytest.importorskip("torch")
+    done = (process if arguments[0] == "run" else slipstream)(*arguments)
+    assert done.returncode == (1 if "--fail-on" in arguments else 0), done.stderr
+    if "-o" in arguments:
+        assert (places / arguments[arguments.index("-o") + 1]).exists()
+    assert done.stdout or done.stderr
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
