@@ -21,8 +21,13 @@ _STAGES = {
 }
 
 
+FEW = 3
+"""Treatments that do not apply and have lines of their own; more of them share one sentence."""
+
+
 def tuning_rows(tuning: Tuning) -> Rows:
     """The table of a tuning, with its conclusion below."""
+    unfit = _unfit(tuning)
     return Rows(
         kind="tuning",
         columns=COLUMNS,
@@ -35,6 +40,7 @@ def tuning_rows(tuning: Tuning) -> Rows:
                 "verdict": _verdict(one, tuning.kept),
             }
             for one in tuning.tried
+            if one not in unfit
         ],
         note=" ".join(sentences(tuning)),
     )
@@ -57,10 +63,20 @@ def sentences(tuning: Tuning) -> list[str]:
         copies = _measured(tuning.noise)
         twins = f"; two identical copies differ by {copies}" if copies else ""
         found.append(f"Measured in {tuning.protocol}{twins}.")
+    unfit = _unfit(tuning)
+    if unfit:
+        names = ", ".join(one.name for one in unfit)
+        found.append(f"Not applicable here: {names} (slipstream tune --list says why).")
     if tuning.disturbed_rounds:
         share = percent(tuning.disturbed_rounds / max(tuning.rounds, 1))
         found.append(f"{share} of the turns were disturbed by other programs and do not count.")
     return found
+
+
+def _unfit(tuning: Tuning) -> list[Tried]:
+    """Treatments that do not apply, where they are too many for the table."""
+    found = [one for one in tuning.tried if one.stage == "not_applicable"]
+    return found if len(found) > FEW else []
 
 
 def _measured(measured: Measured | None) -> str | None:
